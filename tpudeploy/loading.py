@@ -215,23 +215,25 @@ def is_name(one: OneProfile) -> bool:
     return isinstance(one, str) and "." not in one and "/" not in one
 
 
-def checked(profile: Checked) -> tuple[Deployment, tuple[Diagnostic, ...]]:
+def checked(profile: Checked, pins: Pins | None = None) -> tuple[Deployment, tuple[Diagnostic, ...]]:
     """Return the deployment, its budget judged by every check, and what the checks and the profile's rules say.
 
     The budget never fits where a check says no. Raise `errors.ConfigError` for `model.config`.
     """
     from tpudeploy.sizing.checks import check, with_verdict
 
-    deployment = sized(profile)
+    deployment = sized(profile, pins)
     diagnostics = (*profile.warnings, *check([deployment]))
     return with_verdict(deployment, diagnostics), diagnostics
 
 
-def sized(profile: Checked) -> Deployment:
+def sized(profile: Checked, pins: Pins | None = None) -> Deployment:
     """Return the deployment without its startup script and its project: for `size`, which is asked often."""
+    from tpudeploy.domain.pins import NONE
     from tpudeploy.planning.resolve import resolve_without_script
 
-    return resolve_without_script(profile, project=None, config_json=_config_json(profile))
+    active_pins = pins if pins is not None else NONE
+    return resolve_without_script(profile, project=None, config_json=_config_json(profile), lock=active_pins)
 
 
 def deployment(

@@ -175,8 +175,9 @@ def _with_sections(pins: Pins, sections: Mapping[PinKind, Mapping[str, str]]) ->
 def real(pins: Pins) -> Pins:
     """Return the pins without those of the emulator."""
     releases = {digest: version for digest, version in pins.releases.items() if not is_emulated(digest)}
+    checkpoints = {commit: checkpoint for commit, checkpoint in pins.checkpoints.items() if not is_emulated(commit)}
     return _with_sections(
-        replace(pins, releases=releases),
+        replace(pins, releases=releases, checkpoints=checkpoints),
         {kind: {name: to for name, to in pins.section(kind).items() if not is_emulated(to)} for kind in PinKind},
     )
 

@@ -19,6 +19,7 @@ from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.metrics import EngineFigures
+from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Listing
 from tpudeploy.domain.patience import Patience
@@ -305,6 +306,10 @@ class Sources(Protocol):
 
     def look_up(self, name: Name) -> str | Unknown:
         """Return the digest, the commit or the image that a name means now."""
+        ...
+
+    def describe(self, name: Name, commit: str) -> Checkpoint | Unknown:
+        """Return what the hub says of a commit of a model: its shapes and its elements, no weights."""
         ...
 
 

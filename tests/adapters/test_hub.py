@@ -62,3 +62,35 @@ def test_whatever_else_it_answers_is_a_reason_not_to_know(answer: bytes, words: 
         commit = Hub(url, timeout=DEADLINE).commit("a/b", "")
     assert isinstance(commit, Unknown)
     assert words in commit.because
+
+
+INDEX = f"/api/models/a/b/revision/{COMMIT}"
+CONFIG = f"/a/b/resolve/{COMMIT}/config.json"
+
+
+def test_a_checkpoint_is_its_config_and_the_elements_that_the_hub_counted() -> None:
+    index = http('{"safetensors": {"parameters": {"BF16": 12, "x": 1, "F32": -1, "I8": true}, "total": 12}}')
+    with answering({INDEX: index, CONFIG: http('{"hidden_size": 8}')}) as url:
+        checkpoint = Hub(url, timeout=DEADLINE).checkpoint("a/b", COMMIT)
+    assert not isinstance(checkpoint, Unknown)
+    assert (checkpoint.config, checkpoint.tensors) == ('{"hidden_size": 8}', {"BF16": 12})
+
+
+@pytest.mark.parametrize(
+    ("index", "config"),
+    [
+        (http("{}", status="404 Not Found"), http("{}", status="404 Not Found")),
+        (http('{"safetensors": []}'), http("[]")),
+        (http("<html>"), http("<html>")),
+        (http("[" * 300_000), http('{"a": ' * 100_000)),
+        (b"", b""),
+    ],
+)
+def test_whatever_else_the_hub_says_of_a_checkpoint_is_a_reason_not_to_know(index: bytes, config: bytes) -> None:
+    with answering({INDEX: index, CONFIG: config}) as url:
+        assert isinstance(Hub(url, timeout=DEADLINE).checkpoint("a/b", COMMIT), Unknown)
+
+
+def test_a_config_that_does_not_end_is_a_reason_not_to_know() -> None:
+    with endless(Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b" "), every=0.02) as url:
+        assert isinstance(Hub(url, timeout=0.2).checkpoint("a/b", COMMIT), Unknown)

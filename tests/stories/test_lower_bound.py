@@ -33,8 +33,8 @@ def size(at: CommandLine, *settings: str) -> dict[str, Any]:
     [
         (("model.id=deepseek-ai/DeepSeek-R1",), "671 billion parameters as published x 8 bits"),
         (("model.id=moonshotai/Kimi-K2-Instruct", "tpu.type=v6e-8"), "1000 billion parameters"),
-        (("model.id=openai/gpt-oss-120b",), "116.8 billion parameters"),
-        (("model.id=hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4",), "70.6 billion parameters x 4 bits"),
+        (("model.id=acme/GLM-4.5", "tpu.type=v6e-8"), "355 billion parameters as published x 16 bits"),
+        (("model.id=acme/Llama-3.3-70B-Instruct-AWQ",), "70.6 billion parameters x 4 bits"),
         (
             (
                 "model.id=meta-llama/Llama-3.3-70B-Instruct",
@@ -61,8 +61,8 @@ def test_a_model_that_misses_by_the_bound_is_refused_with_the_arithmetic(
 @pytest.mark.parametrize(
     "settings",
     [
-        ("model.id=openai/gpt-oss-20b",),
-        ("model.id=deepseek-ai/DeepSeek-R1", "tpu.type=v6e-32", "serving.args.pipeline_parallel_size=8"),
+        ("model.id=acme/Qwen3-8B-AWQ",),
+        ("model.id=acme/GLM-4.5", "tpu.type=v6e-32", "serving.args.pipeline_parallel_size=8"),
         ("model.id=somebody/Something-405B",),
     ],
 )

@@ -6,6 +6,7 @@ not, the answer says so.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from http import HTTPStatus
@@ -15,12 +16,17 @@ from tpudeploy.adapters.http_budget import Budget, Unanswered, fetch
 from tpudeploy.adapters.registry import Registry, parts
 from tpudeploy.domain.errors import CloudError
 from tpudeploy.domain.facts import Unknown
+from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.pins import Name, PinKind
 from tpudeploy.domain.strict_json import parse
 
 _DEFAULT_BRANCH = "main"  # the branch that vLLM uses if a profile names no revision
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MOST_BYTES = 1 << 24  # the answer also lists every file of the model
+# Of what is kept of a config.json: a field, and all of them.
+_MOST_OF_FIELD, _MOST_OF_CONFIG = 8_192, 65_536
+_MOST_TYPES, _MOST_ELEMENTS = 16, 10**15
+_TYPE = re.compile(r"[A-Z][A-Z0-9_]{1,15}")
 _HIDDEN = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
 
 
@@ -56,6 +62,54 @@ class Hub:
             return Unknown(because=f"{host} named no commit.")
         return commit
 
+    def checkpoint(self, model: str, commit: str) -> Checkpoint | Unknown:
+        """Return the config.json of a commit and its elements by type, or `Unknown` with the reason. Never raises.
+
+        Both are read within one time and one size. No weights are read.
+        """
+        meter = Budget(seconds=self._timeout, size=_MOST_BYTES).begin()
+        path = quote(model)
+        try:
+            index = fetch(f"{self._base}/api/models/{path}/revision/{commit}", meter, follow=True)
+            config = fetch(f"{self._base}/{path}/resolve/{commit}/config.json", meter, follow=True)
+        except Unanswered as cause:
+            return Unknown(because=f"{self._base.partition('://')[2]} cannot be asked: {cause}.")
+        text = _config_of(config.body) if config.status == HTTPStatus.OK else ""
+        tensors = _tensors_of(index.body) if index.status == HTTPStatus.OK else {}
+        if not text and not tensors:
+            return Unknown(because="the hub shows neither a config.json nor an index of its tensors.")
+        return Checkpoint(config=text, tensors=tensors)
+
+
+def _config_of(body: bytes) -> str:
+    """Return a config.json on one line, or "" for anything else. Long lists, such as names of labels, are left out."""
+    try:
+        tree = parse(body)
+    except ValueError:
+        return ""
+    if not isinstance(tree, dict):
+        return ""
+    short = {key: value for key, value in tree.items() if len(json.dumps(value)) <= _MOST_OF_FIELD}
+    text = json.dumps(short, ensure_ascii=True, sort_keys=True)
+    return text if len(text) <= _MOST_OF_CONFIG else ""
+
+
+def _tensors_of(body: bytes) -> dict[str, int]:
+    """Return the elements by type of the hub's own summary of the safetensors files, none for anything else."""
+    try:
+        tree = parse(body)
+    except ValueError:
+        return {}
+    summary = tree.get("safetensors") if isinstance(tree, dict) else None
+    counts = summary.get("parameters") if isinstance(summary, dict) else None
+    if not isinstance(counts, dict) or len(counts) > _MOST_TYPES:
+        return {}
+    return {
+        kind: count
+        for kind, count in counts.items()
+        if _TYPE.fullmatch(kind) and type(count) is int and 0 <= count < _MOST_ELEMENTS
+    }
+
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -76,6 +130,9 @@ class Origins:
                 return self._hub.commit(*name.model)
             case PinKind.MACHINE_IMAGE:
                 return self._newest_image(name.text)
+
+    def describe(self, name: Name, commit: str) -> Checkpoint | Unknown:
+        return self._hub.checkpoint(name.model[0], commit)
 
     def _digest(self, image: str) -> str | Unknown:
         host = parts(image)[0]

@@ -14,6 +14,7 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.engine import NO_ENGINE, Engine
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.names import ROUTER, Zone
 from tpudeploy.domain.router import Router
 from tpudeploy.domain.task import Task, TaskOrigin
@@ -265,7 +266,8 @@ class Deployment:
     from, the preferred API first. `router_machine` is the VM of its router, as a deployment of its own that the state
     has beside the replicas (node/router_machine.py). `indexes` are those of its replicas where the state decides them,
     and `on_demand_floor` of the replicas have their slices in one of `floor_candidates`: see reconcile/replicas.py.
-    `task` is what its server does with a prompt, and what decided that. `engine` is that of its image.
+    `task` is what its server does with a prompt, and what decided that. `engine` is that of its image, and
+    `checkpoint` what the hub said of its model, for one that the catalogue does not know.
     At most `max_parallel_requests` of one replica exist at the same time, and their slices cost at most
     `search_usd_per_hour` together, if that is not None: see reconcile/prices.py.
     """
@@ -300,6 +302,7 @@ class Deployment:
     indexes: tuple[int, ...] | None = None
     task: TaskOrigin = TaskOrigin(task=Task.GENERATE, because="")
     engine: Engine = field(default=NO_ENGINE, compare=False)
+    checkpoint: Checkpoint | None = field(default=None, compare=False, repr=False)
     startup_script: Script = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)

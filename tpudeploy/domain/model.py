@@ -156,3 +156,11 @@ class LanguageModel:
     @property
     def is_multimodal(self) -> bool:
         return bool(self.item_tokens)
+
+
+@frozen
+class Checkpoint:
+    """What the hub says of one commit of a model: its config.json, "" without one, and its elements by their type."""
+
+    config: str = ""
+    tensors: Mapping[str, int] = field(default_factory=dict)

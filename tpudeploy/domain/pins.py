@@ -9,6 +9,7 @@ from enum import StrEnum
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.model import Checkpoint
 
 FILE = "tpudeploy.lock.json"
 # Every digest and commit of the emulator begins with this, and the name of every image of its machines ends with it, so
@@ -53,7 +54,8 @@ class Pin:
 class Pins:
     """The content of the lock file. `lines` says where each name is in it, for display.
 
-    `releases` are the versions that engines reported, by the digests of their images. `more` holds keys that this
+    `releases` are the versions that engines reported, by the digests of their images, and `checkpoints`
+    what the hub said of models that the catalogue does not know, by their commits. `more` holds keys that this
     version does not know and preserves.
     """
 
@@ -61,6 +63,7 @@ class Pins:
     models: Mapping[str, str] = field(default_factory=dict)
     machine_images: Mapping[str, str] = field(default_factory=dict)
     releases: Mapping[str, str] = field(default_factory=dict)
+    checkpoints: Mapping[str, Checkpoint] = field(default_factory=dict)
     lines: Mapping[Name, Location] = field(default_factory=dict, compare=False, repr=False)
     more: Mapping[str, Json] = field(default_factory=dict)
 

@@ -74,6 +74,7 @@ class ScenarioProject:
       hyperdisk_gb: {us-east5: 100}                   # the quota HDB_TOTAL_GB, likewise
       images: ["vllm/vllm-tpu:v0.32.0"]               # only these are in a registry
       models: [google/gemma-4-E2B-it]                 # only these are on the hub
+      checkpoints: {a/b: {config: {...}, tensors: {BF16: 8000000000}}}    # what the hub says of a model
       pushes: {"vllm/vllm-tpu:nightly": 86400}        # seconds after which the tag, or the model, is pushed again
       prices: {us-east5: {spot: 2.5}}                 # USD per chip-hour in the billing catalogue
       quota_metrics: {preemptible: tpu-v6e-spot}      # another spelling of the metric of v6e chips
@@ -90,6 +91,7 @@ class ScenarioProject:
     hyperdisk_gb: Mapping[str, int] = field(default_factory=dict)
     images: Sequence[str] | None = None
     models: Sequence[str] | None = None
+    checkpoints: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     pushes: Mapping[str, float] = field(default_factory=dict)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     quota_metrics: Mapping[str, str] = field(default_factory=dict)

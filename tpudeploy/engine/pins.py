@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from tpudeploy.catalog.families import is_listed
 from tpudeploy.domain import events
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.pins import FILE, Name, Pin, Pins, is_emulated
+from tpudeploy.domain.frozen import frozen, replace
+from tpudeploy.domain.model import Checkpoint
+from tpudeploy.domain.pins import FILE, Name, Pin, PinKind, Pins, is_emulated
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
 from tpudeploy.pins import in_attributes, names_with_pins, new, unused, with_pins
 from tpudeploy.ports import PinStore, Sources, World
 
 _AT_ONCE = 8
+_NO_CHECKPOINTS: Mapping[str, Checkpoint] = {}
 
 
 @frozen
@@ -47,11 +50,29 @@ def look_up_pins(pins: Pins, names: Iterable[Name], sources: Sources) -> PinLook
     answers = dict(zip(each, together(_AT_ONCE, sources.look_up, each), strict=True))
     new_pins = [Pin(name=name, to=to) for name, to in answers.items() if not isinstance(to, Unknown)]
     unknown = {name: why for name, why in answers.items() if isinstance(why, Unknown)}
-    return PinLookup(pins=with_pins(pins, new_pins), unknown=unknown)
+    return PinLookup(pins=_with_checkpoints(with_pins(pins, new_pins), new_pins, sources), unknown=unknown)
 
 
-def hold(world: World, store: PinStore, pins: Iterable[Pin]) -> None:
+def _with_checkpoints(pins: Pins, new_pins: Iterable[Pin], sources: Sources) -> Pins:
+    """Return `pins` with what the hub says of each commit of a model that the catalogue does not know."""
+    missing = [
+        pin
+        for pin in new_pins
+        if pin.name.kind is PinKind.MODEL and pin.to not in pins.checkpoints and not is_listed(pin.name.model[0])
+    ]
+    answers = together(_AT_ONCE, lambda pin: sources.describe(pin.name, pin.to), missing)
+    checkpoints = {
+        pin.to: answer for pin, answer in zip(missing, answers, strict=True) if isinstance(answer, Checkpoint)
+    }
+    return replace(pins, checkpoints={**pins.checkpoints, **checkpoints}) if checkpoints else pins
+
+
+def hold(
+    world: World, store: PinStore, pins: Iterable[Pin], checkpoints: Mapping[str, Checkpoint] = _NO_CHECKPOINTS
+) -> None:
     """Write the pins of names that the lock file does not have yet. It never changes a pin that is there.
+
+    `checkpoints` are what the hub said of their commits.
 
     A file that cannot be written is only a warning, because a slice keeps its own pins in the state.
     """
@@ -59,7 +80,11 @@ def hold(world: World, store: PinStore, pins: Iterable[Pin]) -> None:
     if not new(store.read(), candidates):
         return
     try:
-        before = store.update(lambda current: with_pins(current, new(current, candidates)))
+        before = store.update(
+            lambda current: replace(
+                with_pins(current, new(current, candidates)), checkpoints={**checkpoints, **current.checkpoints}
+            )
+        )
     except StateError as error:
         hint = "Each slice keeps its own pins in the state. The next run that can write the file adds them."
         world.emit(events.Warned(at=world.clock.now(), address="", message=error.message, hint=hint))
@@ -87,7 +112,11 @@ def renew(
         for name in dict.fromkeys(each)
         if name not in lookup.unknown and (to := lookup.pins.target_of(name))
     ]
-    before = store.update(lambda current: with_pins(current, pins))
+    before = store.update(
+        lambda current: replace(
+            with_pins(current, pins), checkpoints={**current.checkpoints, **lookup.pins.checkpoints}
+        )
+    )
     moved_pins = tuple(pin for pin in pins if before.target_of(pin.name) != pin.to)
     report(world, before, moved_pins)
     attempts = (attempt for state in states for attempt in state.attempts)

@@ -69,6 +69,13 @@ def apply(
         return Report.from_domain(record(world, plan))
     adapters.pins.read()  # an unusable lock file stops the run before anything is started
     pins = [pin for goal in plan.goals if goal.deployment for pin in in_attributes(goal.deployment.attributes)]
+    checkpoints = {
+        commit: goal.deployment.checkpoint
+        for goal in plan.goals
+        if goal.deployment
+        and goal.deployment.checkpoint
+        and isinstance(commit := goal.deployment.attributes.get("model.commit"), str)
+    }
     seconds = _seconds(timeout)
     with adapters.within(None if watch else seconds):  # a run that is kept alive outlives its timeout
         report = engine.apply(
@@ -80,7 +87,7 @@ def apply(
             keep=watch,
             may_reset=reset,
             max_requests=max_requests,
-            on_started=lambda: hold(world, adapters.pins, pins),
+            on_started=lambda: hold(world, adapters.pins, pins, checkpoints),
         )
     return Report.from_domain(report)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.budget import HbmBudget, Unsized
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.engine import Engine
+    from tpudeploy.domain.pins import Pins
     from tpudeploy.domain.task import TaskOrigin
     from tpudeploy.loading import OneProfile
     from tpudeploy.sizing.sweep import SizeSweep
@@ -95,15 +96,15 @@ def size(workspace: Workspace, profile: OneProfile, *, sweep: bool = False) -> S
 
     With `sweep`, try other slices too. Raise `errors.ConfigError` for `model.config`.
     """
-    return predict_size(profile, sweep=sweep)
+    return predict_size(profile, sweep=sweep, pins=workspace.adapters.pins.read())
 
 
-def predict_size(profile: OneProfile, *, sweep: bool = False) -> Size:
+def predict_size(profile: OneProfile, *, sweep: bool = False, pins: Pins | None = None) -> Size:
     """Return what `Workspace.size` returns, without a workspace: this is `tpudeploy.size`."""
     from tpudeploy import loading
 
     profile = loading.profile(profile)
-    deployment, diagnostics = loading.checked(profile)
+    deployment, diagnostics = loading.checked(profile, pins)
     return Size(
         name=deployment.name,
         task=deployment.task,

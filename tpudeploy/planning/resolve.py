@@ -133,6 +133,10 @@ def resolve_without_script(
     digests = {file.attribute: f"sha256:{_sha256(file.text)[:16]}" for file in own_files}
     other_origins = {**dict(pins.origins(spec, lock)), **{file.attribute: file.at for file in own_files}}
     engine = identify(spec.serving.image, lock.target_of(pins.image_of(spec)), locked=lock.images, boots=lock.releases)
+    commit = lock.target_of(pins.model_of(spec)) or spec.model.revision or ""
+    checkpoint = None if families.is_listed(spec.model.id) else lock.checkpoints.get(commit)
+    if checkpoint is not None and config_json is None:
+        config_json = checkpoint.config or None
     deployment = replace(
         unnamed,
         name=spec.name,
@@ -140,7 +144,10 @@ def resolve_without_script(
         own_files=own_files,
         attributes={**unnamed.attributes, _CONTAINER_NAME: container.name, **digests},
         origins=Joined(other_origins, profile.origins) if other_origins else profile.origins,
-        budget=size(spec, config_json=config_json, engine=engine),
+        budget=size(
+            spec, config_json=config_json, engine=engine, tensors=checkpoint.tensors if checkpoint is not None else {}
+        ),
+        checkpoint=checkpoint,
         engine=engine,
         task=resolve_task(spec.model.id, flag_values(spec.serving), families.config_of(config_json)),
     )

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.errors import PinsTooNew, PinsUnreadable
+from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.pins import Name, PinKind, Pins
 
 FORMAT = "tpudeploy.lock/1"
@@ -34,6 +35,7 @@ def dumps(pins: Pins) -> str:
         # Only profiles for Compute Engine have some, so that the files of others stay as they are.
         **({"machine_images": dict(sorted(pins.machine_images.items()))} if pins.machine_images else {}),
         **({"releases": dict(sorted(pins.releases.items()))} if pins.releases else {}),
+        **({"checkpoints": _checkpoints_to_json(pins.checkpoints)} if pins.checkpoints else {}),
         **pins.more,
     }
     return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
@@ -63,7 +65,8 @@ def loads(text: str, *, source: str) -> Pins:
             for name in sections[section]
         },
         releases=_section(tree, "releases", _VERSION, "a version: three numbers with dots", source),
-        more={key: value for key, value in tree.items() if key not in {"format", "releases", *sections}},
+        checkpoints=_checkpoints(tree, source),
+        more={key: value for key, value in tree.items() if key not in {"format", "releases", "checkpoints", *sections}},
     )
 
 
@@ -75,6 +78,32 @@ def _section(tree: Mapping[str, Any], section: str, pattern: str, what: str, sou
         if not isinstance(to, str) or not re.fullmatch(pattern, to):
             _refuse(source, f"`{name}` is pinned to {json.dumps(to)}, which is not {what}")
     return dict(pins)
+
+
+def _checkpoints_to_json(checkpoints: Mapping[str, Checkpoint]) -> Mapping[str, Any]:
+    """Return checkpoints by commit. A config is one text, so that the file has one line for each."""
+    return {
+        commit: {"config": checkpoint.config, "tensors": dict(sorted(checkpoint.tensors.items()))}
+        for commit, checkpoint in sorted(checkpoints.items())
+    }
+
+
+def _checkpoints(tree: Mapping[str, Any], source: str) -> Mapping[str, Checkpoint]:
+    section = tree.get("checkpoints", {})
+    if not isinstance(section, dict):
+        _refuse(source, "`checkpoints` is not a mapping")
+    checkpoints = {}
+    for commit, row in section.items():
+        config, tensors = (row.get("config"), row.get("tensors")) if isinstance(row, dict) else (None, None)
+        is_valid = isinstance(config, str) and isinstance(tensors, dict) and all(map(_is_count, tensors.values()))
+        if not is_valid or not re.fullmatch(r"[0-9a-f]{40}", commit):
+            _refuse(source, f"`checkpoints` has for `{commit}` no config and numbers of elements by type")
+        checkpoints[commit] = Checkpoint(config=str(config), tensors=dict(tensors or {}))
+    return checkpoints
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 10**15
 
 
 def _once(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:

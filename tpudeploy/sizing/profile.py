@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from tpudeploy import catalog
 from tpudeploy.catalog import _engine_models, families, flags
@@ -50,39 +50,55 @@ _REQUANTIZES = frozenset(
 Settings = Mapping[str, Any]
 
 
-def size(spec: ProfileSpec, *, config_json: str | None = None, engine: Engine | None = None) -> HbmBudget | Unsized:
+def size(
+    spec: ProfileSpec,
+    *,
+    config_json: str | None = None,
+    engine: Engine | None = None,
+    tensors: Mapping[str, int] | None = None,
+) -> HbmBudget | Unsized:
     """Return the budget of a profile. `config_json` is the text of `model.config`, where the profile names one.
 
-    `engine` is that of its image, where more is known of it than the image's name and tag say.
+    `engine` is that of its image, where more is known of it than the image's name and tag say, and `tensors` are the
+    elements of the checkpoint by type, where the hub listed them.
     """
     image = engine if engine is not None else identify(spec.serving.image)
-    return _size(spec.serving, spec.model.id, spec.tpu.type, config_json, image)
+    source = _ModelSource(spec.model.id, config_json, tuple(sorted((tensors or {}).items())))
+    return _size(spec.serving, source, spec.tpu.type, image)
+
+
+class _ModelSource(NamedTuple):
+    """What a profile, its files and the hub say of its model."""
+
+    model_id: str
+    config_json: str | None
+    tensors: tuple[tuple[str, int], ...]
 
 
 @once_a_section
-def _size(
-    serving: ServingSpec, model_id: str, type_name: str, config_json: str | None, image: Engine
-) -> HbmBudget | Unsized:
-    budget = _size_exactly(serving, model_id, type_name, config_json, image)
+def _size(serving: ServingSpec, source: _ModelSource, type_name: str, image: Engine) -> HbmBudget | Unsized:
+    budget = _size_exactly(serving, source.model_id, type_name, source.config_json, image)
     if isinstance(budget, HbmBudget) or budget.is_impossible or budget.at_least is not None:
         return budget
-    return _with_least(budget, serving, model_id, type_name, families.config_of(config_json))
+    kind = catalog.accelerator_type(type_name)
+    return budget if kind is None else _with_least(budget, serving, source, kind)
 
 
-def _with_least(
-    budget: Unsized, serving: ServingSpec, model_id: str, type_name: str, config: Mapping[str, Any]
-) -> Unsized:
+def _with_least(budget: Unsized, serving: ServingSpec, source: _ModelSource, kind: AcceleratorType) -> Unsized:
     """Return why there is no budget, with what the weights weigh at least and what these chips hold of them.
 
     Neither is known where settings make the model another one, or keep a part of it in the machine's memory.
     """
-    kind, settings = catalog.accelerator_type(type_name), flag_values(serving)
-    if kind is None or _HIDES_WEIGHTS & {name for name, value in settings.items() if value}:
+    settings = flag_values(serving)
+    if _HIDES_WEIGHTS & {name for name, value in settings.items() if value}:
         return budget
     is_requantized = bool(_REQUANTIZES & {*settings, *serving.env}) or "quantization" in str(
         settings.get("additional-config", "")
     )
-    least = budget.least or weights_at_least(budget.model, model_id, config, is_requantized=is_requantized)
+    config = families.config_of(source.config_json)
+    least = budget.least or weights_at_least(
+        budget.model, source.model_id, config, dict(source.tensors), is_requantized=is_requantized
+    )
     if least is None:
         return budget
     hbm = catalog.generation(kind.generation).most_bytes

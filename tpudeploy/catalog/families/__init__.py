@@ -60,6 +60,13 @@ def find_model(model_id: str) -> LanguageModel | None:
     return replace(model, unverified=(*model.unverified, caveat))
 
 
+def is_listed(model_id: str) -> bool:
+    """Return whether the catalogue has the shapes of a model, or the engine's answer about it, by its id."""
+    from tpudeploy.catalog.families.answers import answers  # it imports this module
+
+    return known_model(model_id) is not None or bool(answers(model_id))
+
+
 def known_model(model_id: str) -> LanguageModel | None:
     """Return the model of a hub id as far as it is covered, or None: for its family, never for its bytes."""
     try:

@@ -174,6 +174,13 @@ METHODS: tuple[ServiceMethod, ...] = (
         re.compile(r"hub/api/models/(?P<model>[^/]+(?:/[^/]+)?)/revision/(?P<revision>.+)"),
         registries.get_model,
     ),
+    ServiceMethod(
+        "hub",
+        "models.config",
+        "GET",
+        re.compile(r"hub/(?P<model>[^/]+(?:/[^/]+)?)/resolve/(?P<revision>[^/]+)/config\.json"),
+        registries.get_config,
+    ),
 )
 DOCUMENTS = tuple(dict.fromkeys(method.document for method in METHODS if method.document is not None))
 

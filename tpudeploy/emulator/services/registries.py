@@ -68,4 +68,14 @@ def get_model(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
         raise wire.refuse(16, "Invalid username or password.")  # to strangers, private and absent models look alike
     commit = sha1(f"{cloud.current_version(model)} {revision}".encode(), usedforsecurity=False).hexdigest()
     emulated = EMULATED + commit[len(EMULATED) :]
-    return {"id": model, "sha": revision if _COMMIT.fullmatch(revision) else emulated}
+    tensors = cloud.scenario.project.checkpoints.get(model, {}).get("tensors")
+    summary = {"safetensors": {"parameters": tensors, "total": sum(tensors.values())}} if tensors else {}
+    return {"id": model, "sha": revision if _COMMIT.fullmatch(revision) else emulated, **summary}
+
+
+def get_config(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
+    """Return the config.json of a model. Raise ApiError for a model that the scenario gives none."""
+    config = cloud.scenario.project.checkpoints.get(call.query["model"], {}).get("config")
+    if config is None:
+        raise wire.refuse(5, "Entry not found")
+    return dict(config)
