@@ -127,6 +127,15 @@ _ROWS: Mapping[str, Feature] = {
         },
         documents="documents",
     ),
+    "learn": Feature(
+        commands={
+            "learn": FeatureCommand(
+                group="Automate",
+                summary="Read what a release of the engine accepts from an environment that has it, and prove it.",
+                module="command",
+            )
+        },
+    ),
     "alerts": Feature(
         operations={"alerts": "operation"},
         commands={

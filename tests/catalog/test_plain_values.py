@@ -8,10 +8,10 @@ from typing import Any
 from oracle.flag_samples import of_schema
 from pydantic_core import SchemaValidator, ValidationError
 
-from tpudeploy.catalog import _vllm_values, values
+from tpudeploy.catalog import releases, values
 from tpudeploy.catalog.values import is_plainly_valid
 
-NAMES = [json.loads(row)[0] for row in _vllm_values.SCHEMAS.strip().splitlines()]
+NAMES = list(releases.table(None)["values"])
 OTHERS: tuple[Any, ...] = (None, True, 0, -1, 2**70, 0.5, "", "text", "auto", [], [1], ["text", None], {}, {"a": 1})
 
 
@@ -26,7 +26,7 @@ def is_valid(validator: SchemaValidator, value: Any) -> bool:
 def test_pydantic_refuses_nothing_that_is_plainly_valid() -> None:
     accepted = tried = 0
     for name in NAMES:
-        schema = values.schema(name) or {}
+        schema = dict(values.schema(name) or {})
         validator = SchemaValidator(values.complete_schema(schema))
         for value in (*of_schema(schema, name), *OTHERS):
             is_accepted = is_plainly_valid(schema, value)

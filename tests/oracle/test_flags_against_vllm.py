@@ -9,15 +9,13 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from oracle.real_vllm import HERE
-from oracle.real_vllm import ask as ask_vllm
+from oracle.real_vllm import PROBE, parse
 
 import tpudeploy as td
-from tpudeploy.catalog import _vllm_flags, _vllm_values, _vllm_variables
+from tpudeploy.catalog import releases
 from tpudeploy.catalog.flags import Flag, Inexpressible, Style, ValueType, express, find, names
 
 VLLM_PYTHON = os.environ.get("VLLM_PYTHON", "")
@@ -52,8 +50,8 @@ SIZES = {"16k": 16_000, "16K": 16_384, "25.6k": 25_600, " 16k ": 16_000, "auto":
 
 def ask(commands: Iterable[tuple[str, ...]]) -> list[dict[str, Any]]:
     """What vLLM makes of each list of words: what changed, and what it is without any."""
-    unset, *answers = ask_vllm(VLLM_PYTHON, "parse_with_vllm.py", commands)
-    return [answer | {"unset": unset} for answer in answers]
+    unset, *answers = parse(VLLM_PYTHON, [(), *commands])
+    return [answer | {"unset": unset["unset"]} for answer in answers]
 
 
 def flags() -> Iterator[Flag]:
@@ -142,20 +140,14 @@ def disagreements(cases: Iterable[tuple[Flag, Any, tuple[str, ...]]]) -> list[ob
     ]
 
 
-@pytest.mark.parametrize(
-    ("script", "table"),
-    [
-        ("dump_vllm_flags.py", _vllm_flags),
-        ("dump_vllm_values.py", _vllm_values),
-        ("dump_vllm_variables.py", _vllm_variables),
-    ],
-    ids=["flags", "values", "variables"],
-)
-def test_the_table_is_what_the_real_vllm_says(script: str, table: ModuleType, tmp_path: Path) -> None:
-    table_file = tmp_path / "table.py"
-    subprocess.run([VLLM_PYTHON, str(HERE / script), str(table_file)], cwd=HERE, check=True)
+def test_the_file_of_the_release_is_what_the_engine_says() -> None:
+    probe = subprocess.run([VLLM_PYTHON, "-I", str(PROBE), "tables"], stdout=subprocess.PIPE, check=True)
+    document = json.loads(probe.stdout)
+    shipped = releases.find(document["release"])
 
-    assert table_file.read_text(encoding="utf-8") == Path(str(table.__file__)).read_text(encoding="utf-8")
+    assert document["problems"] == []
+    assert shipped is not None
+    assert {**document, "removed": shipped["removed"], "problems": []} == {**shipped, "problems": []}
 
 
 def test_vllm_reads_every_flag_as_it_was_meant_or_we_refused_it() -> None:

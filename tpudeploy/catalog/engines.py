@@ -1,7 +1,7 @@
 """The engines that serve on TPU: the images that hold one, the tags that name a release, and what differs by release.
 
 Tags: vllm-project/tpu-inference .buildkite/nightly_releases.yml (`v0.32.0`, `nightly`, `nightly-DATE-COMMIT-COMMIT`,
-`latest`, `gemma4`). libtpu: the requirements in the metadata of the tpu-inference wheels 0.27.0 to 0.32.0.
+`latest`, `gemma4`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from tpudeploy.catalog import releases
 from tpudeploy.domain.engine import Engine, EngineKind, EngineOrigin, EngineRelease
 from tpudeploy.domain.frozen import frozen
 
@@ -23,15 +24,6 @@ _RELEASE = re.compile(
 )
 _NUMBERS = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)")
 
-# Oldest first. tpu-inference 0.29.0 runner/utils.py has a ladder without a cap; 0.30.0 to 0.32.0 cap it. KV blocks of
-# 0.29.0 to 0.32.0 are those of one rule: 400 drawn configurations of each gave the same number in the engine's objects.
-RELEASES: tuple[EngineRelease, ...] = (
-    EngineRelease(version="0.29.0", libtpu="0.0.44", caps_ladder=False),
-    EngineRelease(version="0.30.0", libtpu="0.0.44"),
-    EngineRelease(version="0.31.0", libtpu="0.0.44"),
-    EngineRelease(version="0.32.0", libtpu="0.0.48"),
-)
-NEWEST = RELEASES[-1]
 # The newest release that is published, where the arithmetic knows none.
 PUBLISHED: Mapping[EngineKind, str] = {EngineKind.TORCHTPU: "0.29.0"}
 
@@ -167,17 +159,22 @@ def numbers(version: str) -> tuple[int, ...]:
     return () if match is None else tuple(map(int, match.groups()))
 
 
+@lru_cache(maxsize=64)
 def release(version: str | None) -> EngineRelease:
     """Return the row whose arithmetic is used for a version: its own, else the next older one, or the oldest.
 
     An unknown version is sized as the newest.
     """
-    if not version or version == NEWEST.version:
-        return NEWEST
-    older = [row for row in RELEASES if numbers(row.version) <= numbers(version)]
-    return older[-1] if older else RELEASES[0]
+    target = version or releases.NEWEST
+    older = [each for each in releases.VERSIONS if numbers(each) <= numbers(target)]
+    content = releases.table(older[-1] if older else releases.VERSIONS[0])
+    return EngineRelease(
+        version=content["release"],
+        libtpu=content["packages"]["libtpu"],
+        caps_ladder=content["rules"]["token_buckets"]["is_capped"],
+    )
 
 
 def is_known(version: str | None) -> bool:
-    """Return whether the arithmetic has a row of its own for this version."""
-    return version is not None and any(row.version == version for row in RELEASES)
+    """Return whether the arithmetic has rules of its own for this version."""
+    return version in releases.VERSIONS

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import cache, lru_cache
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from tpudeploy.catalog import closest
+from tpudeploy.catalog import closest, releases
 from tpudeploy.catalog._spelling import ValueType, spell
-from tpudeploy.catalog._vllm_flags import TABLE, VLLM_VERSION
+from tpudeploy.catalog.releases import NEWEST as VLLM_VERSION
 from tpudeploy.domain.frozen import frozen, replace
 
 __all__ = [
@@ -56,59 +56,59 @@ class Inexpressible(ValueError):
 
 
 @lru_cache(maxsize=1024)  # each rule looks up each flag of a profile
-def find(name: str) -> Flag | None:
-    """Return the flag of a name or alias without leading dashes; `_` and `-` are the same."""
-    row = _by_any_name().get(name.replace("_", "-"))
-    return None if row is None else _flag(row)
+def find(name: str, release: str | None = None) -> Flag | None:
+    """Return a release's flag of a name or alias without leading dashes; `_` and `-` are the same."""
+    canonical = _canonical_names(release).get(name.replace("_", "-"))
+    return None if canonical is None else flag_of(canonical, releases.table(release)["flags"][canonical])
 
 
-def names() -> Iterable[str]:
-    return (row.words[0] for row in _rows())
+def names(release: str | None = None) -> Iterable[str]:
+    rows: Mapping[str, object] = releases.table(release)["flags"]
+    return iter(rows)
 
 
-def advice(name: str) -> str:
+def advice(name: str, release: str | None = None) -> str:
     """Return what to write instead of a name that `find` does not know, or ""."""
     bare = name.lstrip("-").replace("_", "-")
     head, _, rest = bare.partition(".")
-    flag, positive = find(head), _negated(bare)
+    flag, positive = find(head, release), _negated(bare, release)
     if bare == "model":
         return "The model is `model.id`."
     if rest and flag and flag.value_type is ValueType.OBJECT:
         return f"Write a mapping: `{_key(flag)}: {{{rest.replace('-', '_')}: …}}`."
     if positive is not None:
         return f"Write `{_key(positive)}: false`."
-    near = nearest(name)
+    near = nearest(name, release)
     return f"Did you mean `{_key(near)}`?" if near else ""
 
 
-def nearest(name: str) -> Flag | None:
+def nearest(name: str, release: str | None = None) -> Flag | None:
     """Return the flag that was probably meant by a name that `find` does not know, never its opposite."""
     bare = name.lstrip("-").replace("_", "-")
-    switch = _negated(bare)
+    switch = _negated(bare, release)
     if switch is not None:
         return switch
-    of_same_sense = [other for other in names() if _is_negative(other) == _is_negative(bare)]
-    return find(bare.partition(".")[0]) or find(closest(bare, of_same_sense) or "")
+    of_same_sense = [other for other in names(release) if _is_negative(other) == _is_negative(bare)]
+    return find(bare.partition(".")[0], release) or find(closest(bare, of_same_sense) or "", release)
 
 
-def removal(name: str) -> FlagRemoval | None:
-    """Return what vLLM's releases say of a flag or a variable that the newest one has not, or None if none had it."""
-    from tpudeploy.catalog import _removed  # only for a profile with an unknown name
-
+def removal(name: str, release: str | None = None) -> FlagRemoval | None:
+    """Return what earlier releases say of a flag or a variable that this one has not, or None if none had it."""
     own = name if name.isupper() else name.lstrip("-").replace("_", "-")
-    for line in _removed.REMOVED.strip().splitlines():
-        row, last, *words = line.split(" ", 2)
-        if row in {own, own.removeprefix("no-")}:
-            return FlagRemoval(last=last, instead=words[0] if words else "leave it out: no successor is known")
-    return None
+    removed = releases.table(release)["removed"]
+    row = removed.get(own) or removed.get(own.removeprefix("no-"))
+    if row is None:
+        return None
+    last, instead = row
+    return FlagRemoval(last=last, instead=instead or "leave it out: no successor is known")
 
 
-def _negated(bare: str) -> Flag | None:
+def _negated(bare: str, release: str | None) -> Flag | None:
     """Return the switch that `no-…` turns off, also where the rest is misspelled."""
     if not bare.startswith("no-"):
         return None
     rest = bare.removeprefix("no-")
-    positive = find(rest) or find(closest(rest, names()) or "")
+    positive = find(rest, release) or find(closest(rest, names(release)) or "", release)
     return positive if positive is not None and positive.style is Style.TOGGLE else None
 
 
@@ -151,38 +151,25 @@ class FlagRemoval(NamedTuple):
     instead: str
 
 
-class _FlagRow:
-    """A line of the table and the choices below it. Three hundred rows become flags only on demand."""
-
-    def __init__(self, words: list[str]) -> None:
-        self.words = words
-        self.choices: list[str] = []
-
-
-@cache
-def _rows() -> Sequence[_FlagRow]:
-    rows: list[_FlagRow] = []
-    for line in TABLE.splitlines():
-        if line.startswith(" "):
-            rows[-1].choices.extend(line.split())
-        else:
-            rows.append(_FlagRow(line.split()))
-    return rows
+@lru_cache(maxsize=8)
+def _canonical_names(release: str | None) -> Mapping[str, str]:
+    """Return the name of a flag by each of its names."""
+    rows = releases.table(release)["flags"].items()
+    return {alias: name for name, row in rows for alias in (name, *(row[2] if len(row) > _NAMED else ()))}
 
 
-@cache
-def _by_any_name() -> Mapping[str, _FlagRow]:
-    return {name: row for row in _rows() for name in (row.words[0], *row.words[3:])}
+_NAMED = 2  # columns of a row without aliases
 
 
-@cache
-def _flag(row: _FlagRow) -> Flag:
-    name, style, value_type, *aliases = row.words
+def flag_of(name: str, row: Sequence[Any]) -> Flag:
+    """Return the flag of a release's row: style, type, aliases and choices, the last two only where there are any."""
+    style, value_type, *lists = row
+    aliases, choices = (*lists, (), ())[:2]
     return Flag(
         name=name,
         style=Style(style),
         value_type=ValueType(value_type),
-        choices=tuple(row.choices),
+        choices=tuple(choices),
         aliases=tuple(aliases),
     )
 

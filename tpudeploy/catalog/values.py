@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
+from tpudeploy.catalog import releases
 from tpudeploy.catalog._spelling import ValueType, count_of
-from tpudeploy.catalog._vllm_values import SCHEMAS
 from tpudeploy.catalog.flags import Flag, Style
 from tpudeploy.domain.frozen import frozen
 
@@ -26,22 +26,22 @@ class ValueRefusal:
     is_key: bool = False
 
 
-def refusals(flag: Flag, value: Any) -> Iterator[ValueRefusal]:
-    """Yield what vLLM's configuration refuses in a value that the flag can express."""
-    text = _text_of_schema(flag.name)
-    if text is None or value is None:
+def refusals(flag: Flag, value: Any, release: str | None = None) -> Iterator[ValueRefusal]:
+    """Yield what a release's configuration refuses in a value that the flag can express."""
+    core_schema = schema(flag.name, release)
+    if core_schema is None or value is None:
         return
     if flag.style in (Style.WORDS, Style.REPEATED):
-        yield from _absent_words(flag, value, json.loads(text))
+        yield from _absent_words(flag, value, core_schema)
     if value in _ABSENT:
         return
-    core_schema, value_as_read = json.loads(text), _as_read(flag, value)
+    value_as_read = _as_read(flag, value)
     if is_plainly_valid(core_schema, value_as_read):
         return
     from pydantic_core import ValidationError
 
     try:
-        _validator(flag.name).validate_json(json.dumps(value_as_read))
+        _validator(flag.name, release).validate_json(json.dumps(value_as_read))
     except ValidationError as error:
         yield from _refusals_of(error, core_schema)
 
@@ -60,28 +60,17 @@ def _absent_words(flag: Flag, value: Any, schema: Mapping[str, Any]) -> Iterator
             yield ValueRefusal(path=path, message="takes no empty item")
 
 
-def schema(flag_name: str) -> dict[str, Any] | None:
+def schema(flag_name: str, release: str | None = None) -> Mapping[str, Any] | None:
     """Return the core schema of pydantic for a flag's value; None if any value is accepted."""
-    text = _text_of_schema(flag_name)
-    return None if text is None else json.loads(text)
+    row: Mapping[str, Any] | None = releases.table(release)["values"].get(flag_name)
+    return row
 
 
-@cache
-def _schemas() -> Mapping[str, str]:
-    """Return the JSON text of each schema by its flag; it is parsed on demand, because a profile has few flags."""
-    return {line[2 : line.index('"', 2)]: line for line in SCHEMAS.split("\n") if line}
-
-
-def _text_of_schema(name: str) -> str | None:
-    line = _schemas().get(name)
-    return None if line is None else line[len(name) + len('["",') : -1]
-
-
-@cache
-def _validator(name: str) -> Any:
+@lru_cache(maxsize=64)
+def _validator(name: str, release: str | None) -> Any:
     from pydantic_core import SchemaValidator
 
-    return SchemaValidator(complete_schema(json.loads(_text_of_schema(name) or "{}")))
+    return SchemaValidator(complete_schema(schema(name, release) or {"type": "any"}))
 
 
 def complete_schema(schema: Any) -> Any:
@@ -128,7 +117,7 @@ def _word_as_read(flag: Flag, value: Any) -> Any:
     return value
 
 
-def _refusals_of(error: Any, schema: dict[str, Any]) -> Iterator[ValueRefusal]:
+def _refusals_of(error: Any, schema: Mapping[str, Any]) -> Iterator[ValueRefusal]:
     """Yield a refusal for each path: of the alternatives of a union, the first that names accepted words."""
     places: dict[tuple[str | int, ...], ValueRefusal] = {}
     for finding in error.errors(include_url=False, include_input=False):

