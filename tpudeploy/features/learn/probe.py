@@ -239,10 +239,15 @@ def _words(action: argparse.Action, name: str, opposites: list[str]) -> list[lis
     """Return the aliases and the choices of an option, as far as there are any."""
     own = [s.lstrip("-") for s in action.option_strings if not s.startswith("--no-") and s not in opposites]
     aliases = sorted(spelling for spelling in own if spelling != name)
-    choices = [str(choice) for choice in action.choices or () if choice is not None]
+    choices = [str(choice) for choice in action.choices or () if _is_read_as_choice(action, choice)]
     if choices:
         return [aliases, choices]
     return [aliases] if aliases else []
+
+
+def _is_read_as_choice(action: argparse.Action, choice: Any) -> bool:
+    """Return whether the word reaches the choices: some releases read `None` as absent, and then refuse it."""
+    return choice is not None and (not callable(action.type) or action.type(str(choice)) in (action.choices or ()))
 
 
 def _opposites(action: argparse.Action) -> list[str]:
