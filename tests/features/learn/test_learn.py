@@ -162,8 +162,8 @@ def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_a_class_that_moved_is_found_by_its_name(probe: dict[str, Any]) -> None:
-    found = probe["find"]("Moved", likely="engine_package.old_place", package="engine_package")
-    assert found.__module__ == "engine_package.inner.place"
+    moved = probe["find"]("Moved", likely="engine_package.old_place", package="engine_package")
+    assert moved.__module__ == "engine_package.inner.place"
 
 
 def test_a_name_that_no_module_has_is_said(probe: dict[str, Any]) -> None:

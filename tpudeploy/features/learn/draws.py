@@ -44,15 +44,15 @@ def draws(release: Row, count: int, seed: str) -> Iterator[Draw]:
         yield from (_cache_draw(rng, version) for _ in range(count))
     rows = release["flags"]
     names = [name for name in rows if name not in _TAKEN_APART]
-    taken = 0
-    while taken < count:
+    accepted = 0
+    while accepted < count:
         flag = flag_of(name := rng.choice(names), rows[name])
         value = rng.choice((*_samples(flag), *(choice.upper().replace("_", "-") for choice in flag.choices)))
         try:
             words = express(flag, value)
         except Inexpressible:
             continue  # we refuse it
-        taken += 1
+        accepted += 1
         yield Draw(kind="words", row=list(words), differs=_flag_difference(flag, value))
 
 
