@@ -28,6 +28,7 @@ _LONGEST, _SHORTEST = 32_768, 2_048
 _LONGEST_NAME = 40
 _STEP = 4_096  # tokens: more than the largest image or video of a known model
 _FILE = "profile.yaml"
+_END = "  end: 24h                           # after it first serves; without this line, only `destroy` ends it\n"
 
 
 @frozen
@@ -46,6 +47,15 @@ def new_profile(model_id: str, type_name: str, zones: tuple[str, ...], api_key: 
     model = families.known_model(model_id)
     texts = [_text(model_id, kind, zones, api_key, choice, name=name) for choice in _choices(model, kind)]
     return next((text for text in texts if _has_no_error(text)), texts[0])
+
+
+def with_end(text: str) -> str:
+    """Return the text of a profile that ends a day after it first serves, unless it says when it ends."""
+    if re.search(r"(?m)^  end:", text):
+        return text
+    if re.search(r"(?m)^lifecycle:\n", text):
+        return re.sub(r"(?m)^lifecycle:\n", f"lifecycle:\n{_END}", text, count=1)
+    return f"{text.rstrip()}\n\nlifecycle:\n{_END}"
 
 
 def name_of(model_id: str) -> str:

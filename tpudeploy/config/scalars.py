@@ -35,6 +35,38 @@ class Duration(float):
         return duration
 
 
+_ZONE_FORMS = "Z|[+-][0-9]{2}:[0-9]{2}| [A-Za-z_]{1,32}(?:/[A-Za-z0-9_+-]{1,32}){0,2}"
+_MOMENT_FORMS = f"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ][0-9]{{2}}:[0-9]{{2}}(?::[0-9]{{2}})?(?:{_ZONE_FORMS})"
+MOMENT_PATTERN = f"^(?:{_MOMENT_FORMS})$"
+
+
+class Moment(float):
+    """A point in time, in seconds since the epoch. `text` is the source text."""
+
+    text: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raise ValueError unless `text` looks like 2026-12-24T18:00Z, or like 2026-12-24 18:00 Europe/Berlin.
+
+        Raise KeyError for a time zone that does not exist.
+        """
+        from datetime import datetime  # imported late: few profiles name a time
+
+        if re.fullmatch(_MOMENT_FORMS, text) is None:
+            raise ValueError(f"`{text}` is not a time with its time zone")
+        day, _, rest = text.replace("T", " ", 1).partition(" ")
+        clock, _, zone = rest.partition(" ")
+        local = datetime.fromisoformat(f"{day} {clock}")
+        if zone:
+            from zoneinfo import ZoneInfo
+
+            local = local.replace(tzinfo=ZoneInfo(zone))
+        moment = cls(local.timestamp())
+        moment.text = text
+        return moment
+
+
 # As docker's units.RAMInBytes reads it: every unit is binary, and a number alone is bytes.
 _DOCKER_SIZE = re.compile(r"([0-9]{1,15})(\.[0-9]{1,9})? ?([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 DOCKER_SIZE_PATTERN = "^[0-9]{1,15}(\\.[0-9]{1,9})? ?([kKmMgGtTpP]?[iI]?[bB]?)$"

@@ -126,6 +126,9 @@ def _of_value(kind: str, detail: Any, path: Path, node: Node) -> Diagnostic:
         return problem(codes.OUT_OF_RANGE, _RANGE[kind].format(detail), node.at, path=path, hint=_example(path))
     if kind == "choice":
         return _not_a_choice(detail, path, node)
+    if kind == "time_zone":
+        hint = "write an IANA name, e.g. 2026-12-24 18:00 Europe/Berlin, or Z for UTC"
+        return problem(codes.WRONG_FORM, f"No such time zone in {_describe(node)}", node.at, path=path, hint=hint)
     message = f"{_describe(node)} does not have the required form"
     hint = _right_form(path, node) or f"it looks like {detail}"
     return problem(codes.WRONG_FORM, message, node.at, path=path, hint=hint)

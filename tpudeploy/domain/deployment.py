@@ -13,6 +13,7 @@ from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType, Backe
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.engine import NO_ENGINE, Engine
+from tpudeploy.domain.ending import End, Ending
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.names import ROUTER, Zone
@@ -201,7 +202,7 @@ class Lifecycle:
 
     `blue_green`: a change of the server starts on a second slice. `renew`: a successor replaces a slice before its
     run ends. `max_unavailable` is the number of replicas that may not serve at one time because of a change.
-    `drain_seconds` is the longest drain, or None for `Patience.drained`.
+    `drain_seconds` is the longest drain, or None for `Patience.drained`. `end` is None for a deployment without an end.
     """
 
     prevent_destroy: bool
@@ -211,6 +212,7 @@ class Lifecycle:
     renew: bool = False
     max_unavailable: int = 1
     drain_seconds: float | None = None
+    end: End | None = None
 
 
 @frozen
@@ -268,6 +270,8 @@ class Deployment:
     and `on_demand_floor` of the replicas have their slices in one of `floor_candidates`: see reconcile/replicas.py.
     `task` is what its server does with a prompt, and what decided that. `engine` is that of its image, and
     `checkpoint` what the hub said of its model, for one that the catalogue does not know.
+    `ended` says that its end has come: it has no replicas then (reconcile/ends.py).
+    `task` is what its server does with a prompt, and what decided that. `engine` is that of its image.
     At most `max_parallel_requests` of one replica exist at the same time, and their slices cost at most
     `search_usd_per_hour` together, if that is not None: see reconcile/prices.py.
     """
@@ -300,6 +304,7 @@ class Deployment:
     on_demand_floor: int = 0
     floor_candidates: tuple[Candidate, ...] = ()
     indexes: tuple[int, ...] | None = None
+    ended: Ending | None = None
     task: TaskOrigin = TaskOrigin(task=Task.GENERATE, because="")
     engine: Engine = field(default=NO_ENGINE, compare=False)
     checkpoint: Checkpoint | None = field(default=None, compare=False, repr=False)
@@ -320,7 +325,9 @@ class Deployment:
 
     def of_replica(self, replica: int) -> Deployment | None:
         """Return what the replica of this index is made from: for the router's VM another deployment, or None."""
-        return self.router_machine if replica == ROUTER else self
+        if replica != ROUTER:
+            return self
+        return self.router_machine if self.ended is None else None
 
     def attributes_at(self, backend: Backend) -> Mapping[str, Json]:
         """Return the attributes of a slice at this API, or at the preferred one where the profile does not allow it.

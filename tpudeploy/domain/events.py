@@ -183,6 +183,13 @@ class Serving(_OfRequest):
 
 
 @frozen
+class Ended(_Event):
+    """The end of the deployment `address` has come, and its slices are deleted. `why` is the key that says so."""
+
+    why: str
+
+
+@frozen
 class Scaled(_Event):
     """The number of replicas was changed within the bounds of `scale`. `address` is the deployment's name."""
 
@@ -268,6 +275,7 @@ Event: TypeAlias = (
     | Updated
     | Serving
     | Scaled
+    | Ended
     | Pinned
     | Verified
     | Warned

@@ -66,6 +66,7 @@ class Reason(StrEnum):
     LOST = "its slice was preempted, failed, or reached the end of its run"
     DESTROYED = "an earlier `tpudeploy destroy` deleted its slice"
     SURPLUS = "the profile has fewer replicas"
+    ENDED = "its end has come"
     UNROUTED = "the profile has no router on a VM"
     LEFTOVER = "requests of an earlier run still exist"
     DRIFTED = "its machine differs from what was last applied to it"
@@ -260,6 +261,7 @@ class Goal:
     `begun` is how many applies and destroys had begun in that state (see `State.begun`). `approval` names what approved
     this plan in a pipeline, or the run that it resumes; "" for a person. `errors` are the diagnostics that stop this
     deployment and no other. `scale` are the bounds of a deployment that may be scaled.
+    `starts`: it has ended, and starts again.
     """
 
     name: str
@@ -280,12 +282,18 @@ class Goal:
     approval: str = ""
     errors: tuple[Diagnostic, ...] = ()
     scale: ScalePlan | None = None
+    starts: bool = False
 
     @property
     def is_renewal(self) -> bool:
         """Whether it only requests successors for runs that end, as `on_run_end: renew` requires."""
         changes = [change for change in self.changes if change.action is not Action.NO_OP]
         return bool(changes) and all(c.run_ends_at is not None and not c.fields for c in changes)
+
+    @property
+    def is_removal(self) -> bool:
+        """Whether nothing of it is to exist at the end: it is removed, or its own end has come."""
+        return self.deployment is None or self.deployment.ended is not None
 
     @property
     def replicas(self) -> tuple[int, ...]:

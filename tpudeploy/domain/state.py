@@ -8,6 +8,7 @@ from typing import Self
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import DEFAULT_PORT, Json, Place, Provisioning
+from tpudeploy.domain.ending import Ending
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.life import (
     Detached,
@@ -328,6 +329,8 @@ class State:
     slice, and `records` are only the replicas. `forgotten` are the last requests that were forgotten without ever being
     seen, the newest last: a slice of theirs may appear late. `moved_to` is the backend that the state was moved to:
     what remains here is the marker of the move, and no command works on it.
+    `serving_since` is when the deployment first served, in
+    seconds since the epoch; None before, and once `ended` says that its end has come (reconcile/ends.py).
     """
 
     deployment: str
@@ -346,6 +349,8 @@ class State:
     start: int | None = None
     forgotten: tuple[Attempt, ...] = ()
     moved_to: str = ""
+    serving_since: float | None = None
+    ended: Ending | None = None
 
     def record(self, index: int) -> Record:
         return next((r for r in self.all_records if r.index == index), Record(index=index))

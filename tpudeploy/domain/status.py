@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.ceiling import Ceiling
+from tpudeploy.domain.ending import Ending
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
@@ -111,6 +112,9 @@ class DeploymentStatus:
     `late` are slices that appeared after the state had forgotten their requests: they are billed, and no state tracks
     them.
 
+    `ends_in` is the seconds until its end (lifecycle.end), None without one, without its profile, or before it starts.
+    `ended` says that its end has come.
+
     `lock` is the holder of the state lock with the command that releases it, if a killed run may have left it behind.
     """
 
@@ -124,6 +128,8 @@ class DeploymentStatus:
     error: TpudeployError | None = None
     scale: ScaleStatus | None = None
     late: tuple[LateSlice, ...] = ()
+    ends_in: float | None = None
+    ended: Ending | None = None
 
     @property
     def is_visible(self) -> bool:

@@ -27,6 +27,7 @@ from tpudeploy.planning.targets import mark_replacements
 from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.cutover import mark_as_ending
 from tpudeploy.reconcile.desired import desired_attributes
+from tpudeploy.reconcile.ends import is_over, started_again
 from tpudeploy.reconcile.placement import is_closed
 from tpudeploy.reconcile.refusals import places_not_stopped
 
@@ -285,6 +286,8 @@ def _record_start(world: World, history: CapacityHistory, goal: Goal, source: st
         fingerprint_of_all = aim_print(goal.deployment, None)
         own_fingerprints = {goal.fingerprint, fingerprint_of_all}
         state = mark_replacements(with_adopted(world, goal, session.state), goal.replaces, own_fingerprints)
+        if goal.starts:
+            state = started_again(state)
         current = _plan_again(world, history, goal, state)
         if source and _is_started(goal, current):
             # An earlier run carried out a part of the file: what is left of it is what the world needs now.
@@ -312,6 +315,8 @@ def _record_start(world: World, history: CapacityHistory, goal: Goal, source: st
             # The count is saved together with the approval: an approval is used up by the very write that begins what
             # it approves, so that no instant exists at which a crash leaves it usable for a second time.
             begun += 0 if goal.is_renewal else 1
+        if is_over(goal.deployment, state):
+            state = started_again(state)
         state = with_choice(_with_restarts(goal, replace(state, goal=approval, begun=begun)), goal)
         session.save(_without_fixable_refusals(world, goal, state))
         report_adopted(world, goal, session.state)
@@ -343,6 +348,7 @@ def _plan_again(world: World, history: CapacityHistory, goal: Goal, state: State
         adopts=goal.adopts,
         targets=goal.targets,
         replaces=goal.replaces,
+        starts=goal.starts,
     )
 
 

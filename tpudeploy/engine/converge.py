@@ -55,6 +55,7 @@ from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import NEVER_APPEARED, DecisionContext
 from tpudeploy.reconcile.cutover import with_drain
 from tpudeploy.reconcile.decide import decide, matches, remove
+from tpudeploy.reconcile.ends import until_end, with_ending, with_service
 from tpudeploy.reconcile.failed_landings import add_failed_landings
 from tpudeploy.reconcile.merge_observation import merge_observation
 from tpudeploy.reconcile.readiness import leaving_slices, ready_slices, reason_to_hold
@@ -197,7 +198,7 @@ class Convergence:
             # The time limit is for the way here. From here on a watched deployment is only observed.
             self._reached_at = world.clock.now()
             self._deadline = None
-            return world.patience.watch if self._keep else None
+            return world.patience.watch if self._keep and not self._goal.is_removal else None
         if all(isinstance(step, Forget | Done) for step in tick.steps):
             # This tick forgot the last slices that were certainly deleted. The next one is due at once and finds the
             # goal reached, so no time limit may end the run in between.
@@ -245,7 +246,7 @@ class Convergence:
 
         While the lost one is being deleted, the run waits for it.
         """
-        if self._goal.deployment is None or self._requests_left != 0 or tick.state.slice_attempts:
+        if self._goal.is_removal or self._requests_left != 0 or tick.state.slice_attempts:
             return
         refusals = [refusal for record in tick.state.records for refusal in record.refusals]
         cause = f" {refusals[-1].message}" if refusals else ""
@@ -313,6 +314,9 @@ class Convergence:
             if any(isinstance(step, Drain) and not step.begins for step in steps):
                 # It is on the list again only once that is saved: no later run may take it for a drained one.
                 self._publish(session, observed, steps)
+            state = with_service(session.state, self._world.clock.now())
+            if state is not session.state:
+                session.save(state)
             self._progress.report_outlook(self._goal.deployment, session.state, observed, steps)
             return Tick(state=session.state, observed=observed, steps=steps, was_refused=was_refused)
 
@@ -331,16 +335,35 @@ class Convergence:
     def _observe(self, session: StateSession) -> Observed:
         """Return one observation, which is in the state then, with the number of replicas that its load needs."""
         deployment = self._goal.deployment
-        is_scaled = self._keep and deployment is not None and deployment.scale is not None
+        is_scaled = self._keep and deployment is not None and deployment.scale is not None and deployment.ended is None
         observed = observe(
             self._world, session.state, deployment, patient=True, loads=is_scaled, slow_zones=self._slow_zones
         )
         observed = self._router_machine.without_early_counts(session.state, observed)
         self._save_observation(session, observed)
+        self._end(session)
         if is_scaled and self._reached_at is not None:
             # Until the approved number serves once, nothing shows what load it has.
             self._goal = self._scaler.goal_after(session, self._goal, observed)
         return observed
+
+    def _end(self, session: StateSession) -> None:
+        """Save that the end of the deployment has come, once it has: from then on it has no replicas."""
+        deployment = self._goal.deployment
+        # A plan for a part of the replicas decides nothing about the others.
+        if deployment is None or self._goal.targets is not None:
+            return
+        was_ended, deployment = deployment.ended, until_end(deployment, session.state, self._world.clock.now())
+        self._goal = replace(self._goal, deployment=deployment)
+        if deployment.ended is None:
+            return
+        state = with_ending(session.state, deployment.ended)
+        if state is not session.state:
+            session.save(state)
+        if was_ended is None:
+            self._world.emit(
+                events.Ended(at=self._world.clock.now(), address=self._goal.name, why=deployment.ended.why)
+            )
 
     def _needs_search(self, state: State, steps: Iterable[Step]) -> bool:
         """Return whether to look for slices that the state does not track: before a request, and at a removal's end.
@@ -349,7 +372,7 @@ class Convergence:
         """
         self._strays.note(state)
         own_attempts = [a for record in state.all_records if self._goal.covers(record.index) for a in record.attempts]
-        if self._goal.deployment is None:
+        if self._goal.is_removal:
             return bool(own_attempts) and all(isinstance(step, Forget) for step in steps)
         return any(isinstance(step, Request) for step in steps) and self._strays.is_due
 
@@ -358,7 +381,7 @@ class Convergence:
     ) -> tuple[Observed, tuple[Step, ...]]:
         """Track the strays of this deployment, and return the observation and the steps with them."""
         deployment, state = self._goal.deployment, session.state
-        is_removal = deployment is None
+        is_removal = self._goal.is_removal
         strays = self._strays.look(state, deployment, since=observed.at if is_removal else None)
         if strays is None:
             # Another deployment's list is some moments too old for the end of this removal.
@@ -504,7 +527,7 @@ class Convergence:
     ) -> DecisionContext:
         """Return the context of one replica beside the others. `steps` are those of this tick for earlier ones."""
         ready = set(ready_slices(state, context.observed, leaving_slices(steps)).values()) - {replica}
-        if deployment is None:
+        if deployment is None or self._goal.is_removal:
             # All replicas of this removal go. Others may exist, if it is one of a part.
             return replace(context, others_serve=any(not self._goal.covers(other) for other in ready))
         held_because = reason_to_hold(deployment, state, ready, replica, self._goal.replicas)

@@ -30,7 +30,7 @@ from tpudeploy.planning.diff import changes, removals
 from tpudeploy.planning.drift import drift, mark_outside_changes, refreshed
 from tpudeploy.planning.headroom import headroom_problems, needs_headroom
 from tpudeploy.planning.plan_preconditions import preconditions
-from tpudeploy.planning.plan_rules import forbidden_deletions, rename_warnings
+from tpudeploy.planning.plan_rules import forbidden_deletions, rename_warnings, unreachable_end
 from tpudeploy.planning.quota import QuotaTable
 from tpudeploy.planning.targets import (
     Targets,
@@ -45,6 +45,7 @@ from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.cutover import mark_as_ending, slices_needing_successors, with_drain
+from tpudeploy.reconcile.ends import started_again, until_end
 from tpudeploy.reconcile.merge_observation import cached_observation, merge_observation
 from tpudeploy.reconcile.replicas import with_replicas
 from tpudeploy.sizing.checks import check, with_verdict
@@ -57,20 +58,24 @@ Diagnostics = Mapping[str, tuple[Diagnostic, ...]]  # by deployment
 
 @frozen
 class PlanScope:
-    """The scope of a plan. Without `refresh`, the world is assumed to be as the states track it."""
+    """The scope of a plan. Without `refresh`, the world is assumed to be as the states track it.
+
+    With `start`, deployments whose end has come start again.
+    """
 
     mode: Mode = Mode.NORMAL
     adopt: bool = False
     refresh: bool = True
     replace: tuple[Address, ...] = ()
     target: tuple[Address, ...] = ()
+    start: bool = False
 
 
 @frozen
 class _DraftDeployment:
     """One deployment before its observation: the target, and the state. `deployment` is None if it is to be deleted.
 
-    `adopts` are the slices that a new state begins with. `targets` and `replaces` are as in `Goal`.
+    `adopts` are the slices that a new state begins with. `targets`, `replaces` and `starts` are as in `Goal`.
     """
 
     name: str
@@ -79,6 +84,7 @@ class _DraftDeployment:
     adopts: tuple[str, ...] = ()
     targets: Targets = None
     replaces: tuple[str, ...] = ()
+    starts: bool = False
 
 
 @frozen
@@ -144,7 +150,10 @@ def plan(
 
     made_at = world.clock.now()
     targeted = selection.deployments
-    rules = {d.name: tuple(forbidden_deletions([d], [goal])) for d, goal in zip(targeted, goals, strict=True)}
+    rules = {
+        d.name: (*forbidden_deletions([d], [goal]), *_unreachable_end(d, goal, selection.states, made_at))
+        for d, goal in zip(targeted, goals, strict=True)
+    }
     checks = {d.name: check([d]) for d in targeted} if scope.mode is Mode.NORMAL else {}
     headroom = _headroom_diagnostics(selection, goals, facts if scope.refresh else None, made_at)
     renames: tuple[Diagnostic, ...] = ()
@@ -232,7 +241,7 @@ def _parts(
     for deployment in selection.deployments:
         name = deployment.name
         resources, replacements = orphans.resources.get(name, ()), selection.replacements.get(name, ())
-        part = replace(_part(deployment, scope), targets=selection.targets[name])
+        part = replace(_part(deployment, scope), targets=selection.targets[name], starts=scope.start)
         part = _with_state(world, part, selection.states.get(name), resources, replacements)
         # Only a deployment without a state has orphans to adopt. A refresh compares existing states alone.
         is_emptied = scope.mode is Mode.DESTROY and _has_forgotten_everything(part.state)
@@ -249,6 +258,15 @@ def _goals(
         return tuple(_observed_goals(world, parts, sources))
     history = _history_for_renewals(world, (part.deployment for part in parts))
     return tuple(_planned_goals(world, history, parts, refresh=scope.refresh))
+
+
+def _unreachable_end(
+    deployment: Deployment, goal: Goal, states: Mapping[str, State], now: float
+) -> Iterator[Diagnostic]:
+    """Yield the error of an end before the start. What exists, or has ended already, is deleted or left instead."""
+    state = states.get(deployment.name)
+    is_new = state is None or (not state.attempts and state.ended is None)
+    return unreachable_end(deployment, now) if is_new and goal.deployment is not None else iter(())
 
 
 def _joined(diagnostics: Diagnostics) -> Iterator[Diagnostic]:
@@ -469,12 +487,19 @@ def plan_deployment(
     adopts: tuple[str, ...] = (),
     targets: Targets = None,
     replaces: tuple[str, ...] = (),
+    starts: bool = False,
     refresh: bool = True,
 ) -> Goal:
     """Return one deployment's goal, from one observation. `deployment` is None if it is to be deleted."""
     known_state = state if state is not None else State(deployment=name, lineage="")
     part = _DraftDeployment(
-        name=name, deployment=deployment, state=known_state, adopts=adopts, targets=targets, replaces=replaces
+        name=name,
+        deployment=deployment,
+        state=known_state,
+        adopts=adopts,
+        targets=targets,
+        replaces=replaces,
+        starts=starts,
     )
     return next(_planned_goals(world, history, [part], refresh=refresh))
 
@@ -499,10 +524,13 @@ def _planned_goals(
 def _planned_goal(
     world: World, history: CapacityHistory, part: _DraftDeployment, observed: Observed, *, refresh: bool
 ) -> Goal:
+    starts = part.starts and part.state.ended is not None
+    if starts:
+        part = replace(part, state=started_again(part.state))
     if part.deployment is not None:
-        part = replace(part, deployment=with_replicas(part.deployment, part.state, observed))
-    deployment, targets = part.deployment, part.targets
-    goal = _empty_goal(part)
+        current = until_end(part.deployment, part.state, world.clock.now())
+        part = replace(part, deployment=with_replicas(current, part.state, observed))
+    goal, deployment, targets = _empty_goal(part), part.deployment, part.targets
     own_fingerprints = {goal.fingerprint, goal.fingerprint if targets is None else aim_print(deployment, None)}
     state = mark_replacements(part.state, part.replaces, own_fingerprints)
     if part.adopts:
@@ -515,6 +543,8 @@ def _planned_goal(
     renews: tuple[str, ...] = ()
     if deployment is None:
         all_changes = removals(part.name, state, context, targets)
+    elif deployment.ended is not None:
+        all_changes = removals(part.name, state, context, targets, Reason.ENDED)
     else:
         if deployment.lifecycle.renew:
             context = replace(context, acquisition=history.acquisition(deployment))
@@ -536,6 +566,7 @@ def _planned_goal(
         seen=preconditions(state, context, own_changes) if refresh else (),
         drift=outside_changes,
         replaces=part.replaces,
+        starts=starts,
         renews=renews,
         to_verify=_slices_to_verify(part, state),
         begun=state.begun,
@@ -556,7 +587,7 @@ def _without_failures(state: State) -> State:
 def _scale_plan(deployment: Deployment | None) -> ScalePlan | None:
     """Return the bounds of a deployment that may be scaled, and the most that it may cost then."""
     scale = None if deployment is None else deployment.scale
-    if deployment is None or scale is None:
+    if deployment is None or scale is None or deployment.ended is not None:
         return None
     least = max(scale.min, deployment.on_demand_floor)
     most = prices.ceiling_of_replicas(deployment, scale.max)

@@ -25,6 +25,7 @@ from tpudeploy.planning.drift import drift, ineffective, missing, recorded
 from tpudeploy.planning.targets import Targets, only_targets
 from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.attempt_status import DecisionContext
+from tpudeploy.reconcile.ends import until_end
 from tpudeploy.reconcile.replicas import with_replicas
 
 
@@ -38,7 +39,8 @@ def observation(
     sources: VerifySources | None = None,
 ) -> Goal:
     """Return the drift that one observation shows, with `sources` also that of the servers' settings."""
-    deployment = with_replicas(deployment, state, observed)
+    # What has ended has no replicas, so none of them is missing.
+    deployment = with_replicas(until_end(deployment, state, observed.at), state, observed)
     context = DecisionContext(observed=observed, patience=world.patience)
     drifts = [*drift(state, context), *missing(deployment, state, context)]
     problems: tuple[Diagnostic, ...] = ()

@@ -45,12 +45,13 @@ class RouterMachine:
         leaving = leaving_slices(replica_steps)
         ready = ready_slices(state, observed, leaving)
         context = replace(context, scores={}, others_serve=bool(ready))
-        if deployment is None or deployment.router_machine is None:
+        vm = None if deployment is None else deployment.of_replica(ROUTER)
+        if vm is None:
             return self._remove(goal, state, context)
         if not state.router.attempts and not any(attempt.holds_slice for attempt in state.slice_attempts):
             # A hunt may take days, and a router without replicas would be billed meanwhile.
             return (Wait(replica=ROUTER, why="until a replica starts", is_for_replicas=True),)
-        machine = machine_near(deployment.router_machine, state)
+        machine = machine_near(vm, state)
         machine = self._with_start_time(machine, state, observed, has_replicas=bool(ready))
         steps = decide(machine, state.router, context)
         has_reports = any(attempt.name in observed.reports for attempt in state.router.attempts)
@@ -63,7 +64,7 @@ class RouterMachine:
     def _remove(self, goal: Goal, state: State, context: DecisionContext) -> tuple[Step, ...]:
         """Return the steps towards no VM: with the whole deployment it goes after the replicas that it serves."""
         replicas = [record for record in state.records if goal.covers(record.index)]
-        if goal.deployment is None and any(a.release is None for record in replicas for a in record.attempts):
+        if goal.is_removal and any(a.release is None for record in replicas for a in record.attempts):
             return (Wait(replica=ROUTER, why="until no replica serves", is_for_replicas=True),)
         return remove(state.router, context)
 

@@ -21,6 +21,7 @@ from tpudeploy.planning.diff import changes
 from tpudeploy.ports import World
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import BILLED, AttemptStatus, Classification, DecisionContext, classify
+from tpudeploy.reconcile.ends import end_time
 from tpudeploy.reconcile.replicas import with_replicas
 from tpudeploy.reconcile.request_table import boot_stage
 
@@ -76,6 +77,8 @@ def _status(world: World, state: State, observed: Observed, deployment: Deployme
         usd_per_hour_at_once=ceiling.usd_per_hour if ceiling is not None and ceiling.is_known else None,
         ceiling=ceiling,
     )
+    at = None if deployment is None or state.ended is not None else end_time(deployment, state)
+    status = replace(status, ends_in=None if at is None else at - observed.at, ended=state.ended)
     status = replace(status, scale=_scale(deployment, state, observed))
     status = replace(status, error=_not_observed(state, observed), late=tuple(_late_slices(state, observed)))
     if state.goal is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.report import Wait
 from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation
-from tpudeploy.operations.plan import ADOPT, REFRESH_ONLY, REPLACE, TARGET
+from tpudeploy.operations.plan import ADOPT, REFRESH_ONLY, REPLACE, START, TARGET
 from tpudeploy.plans import Report
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ OPERATION = Operation(
         Argument(name="plan", kind=ArgumentKind.PLAN, is_required=True),
         ADOPT,
         REPLACE,
+        START,
         REFRESH_ONLY,
         TARGET,
         Argument(

@@ -31,6 +31,8 @@ _EXCLUSIVE = (
     ("refresh_only", "destroy"),
     ("refresh_only", "replace"),
     ("refresh_only", "adopt"),
+    ("start", "destroy"),
+    ("start", "refresh_only"),
 )
 
 
@@ -44,6 +46,7 @@ def plan(
     refresh_only: bool = False,
     replace: Iterable[str] = (),
     target: Iterable[str] = (),
+    start: bool = False,
     attest: bool = False,
     invalid: Mapping[str, ConfigError] | None = None,
     on_event: Callable[[Event], None] | None = None,
@@ -52,8 +55,9 @@ def plan(
 
     `target` names what the plan is about, `replace` the slices to replace: addresses such as `gemma[0]`, or `gemma` for
     all replicas. With `adopt`, slices that no state tracks are taken over. Without `refresh`, the cloud is assumed to
-    be as the states record it. With `refresh_only`, the plan only records what changed outside; with `attest` too, it
-    shows servers that do not do what was applied.
+    be as the states record it. With `start`, deployments that have ended (`lifecycle.end`) start again. With
+    `refresh_only`, the plan only records what changed outside; with `attest` too, it shows servers that do not do what
+    was applied.
 
     `invalid` are files that hold no valid profile, each with its error. They stop no other: each of them, and each
     profile that cannot be resolved, has a goal with its problems and without changes.
@@ -70,7 +74,13 @@ def plan(
     from tpudeploy.workspace import unique_names
 
     replaced, targets = tuple(replace), tuple(target)
-    is_used = {"destroy": destroy, "adopt": adopt, "refresh_only": refresh_only, "replace": bool(replaced)}
+    is_used = {
+        "destroy": destroy,
+        "adopt": adopt,
+        "refresh_only": refresh_only,
+        "replace": bool(replaced),
+        "start": start,
+    }
     _check_combination({name for name, value in is_used.items() if value}, refresh=refresh)
     mode = Mode.DESTROY if destroy else Mode.NORMAL
     scope = PlanScope(
@@ -79,6 +89,7 @@ def plan(
         refresh=refresh,
         replace=parse_addresses(replaced),
         target=parse_addresses(targets),
+        start=start,
     )
     # Before pins are looked up, for a name that several have.
     unique, ambiguous = unique_names(_loaded(workspace, profiles, mode))
@@ -202,6 +213,7 @@ REPLACE = Argument(
     agents="another slice for these: NAME, or NAME[0]",
 )
 ADOPT = flag("adopt", "Adopt existing slices that no state tracks.", for_agents=False)
+START = flag("start", "Start a deployment again that has ended (lifecycle.end).")
 REFRESH_ONLY = Argument(
     name="refresh_only",
     help="Only record in the state what changed outside; change nothing in the cloud.",
@@ -223,6 +235,7 @@ OPERATION = Operation(
         ),
         ADOPT,
         REPLACE,
+        START,
         REFRESH_ONLY,
         TARGET,
         Argument(

@@ -83,6 +83,7 @@ def validate(workspace: Workspace, profiles: Profiles) -> Validation:
 
 def _checked(workspace: Workspace, one: OneProfile, pins: Callable[[], Pins]) -> CheckedProfile:
     from tpudeploy import loading
+    from tpudeploy.planning.plan_rules import unreachable_end
     from tpudeploy.sizing.checks import check
     from tpudeploy.views.reports import CheckedProfile
 
@@ -93,7 +94,7 @@ def _checked(workspace: Workspace, one: OneProfile, pins: Callable[[], Pins]) ->
         warnings = workspace.warnings(profile)
     except ConfigError as error:
         return CheckedProfile(file=file, diagnostics=tuple(error.diagnostics) or error.problems)
-    diagnostics = (*warnings, *check([deployment]))
+    diagnostics = (*warnings, *check([deployment]), *unreachable_end(deployment, workspace.adapters.clock.now()))
     if deployment.own_files:
         from tpudeploy.adapters.own_files import check_by_shellcheck
 

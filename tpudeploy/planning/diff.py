@@ -64,10 +64,14 @@ def _router_changes(deployment: Deployment, state: State, context: DecisionConte
 
 
 def removals(
-    name: str, state: State, context: DecisionContext, targets: Collection[int] | None = None
+    name: str,
+    state: State,
+    context: DecisionContext,
+    targets: Collection[int] | None = None,
+    reason: Reason = Reason.NONE,
 ) -> tuple[Change, ...]:
     """Return the changes that destroy the deployment, or those of its replicas that are targets."""
-    all_changes = [_destroy(name, record, context, Reason.NONE) for record in state.all_records if record.attempts]
+    all_changes = [_destroy(name, record, context, reason) for record in state.all_records if record.attempts]
     serving = _serving_replicas(state, context)
     others = frozenset[int]() if targets is None else serving - frozenset(targets)
     return tuple(_beside_others(change, others | (serving & {change.replica}), context) for change in all_changes)

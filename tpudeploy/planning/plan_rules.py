@@ -1,4 +1,4 @@
-"""The rules that a whole plan is checked against: `lifecycle.prevent_destroy`, and a profile that was renamed."""
+"""The rules that a whole plan is checked against: `prevent_destroy`, an end, and a profile that was renamed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.state import State
 from tpudeploy.pins import FOLLOWS
+from tpudeploy.sizing.checks.durations import least_start
+from tpudeploy.text import words
 
 RENAMED = "TPU3022"
+UNREACHABLE_END = "TPU3023"
 EXPLANATIONS: Mapping[str, CodePage] = {
+    UNREACHABLE_END: CodePage(
+        "lifecycle.end comes before the server can serve",
+        "The chips are billed from the grant on, and the server serves once image and weights are there and the graphs "
+        "are compiled. A deployment that ends before that would be paid for nothing, so nothing is requested.",
+        "lifecycle: {end: 24h}",
+    ),
     RENAMED: CodePage(
         "Another deployment has exactly what this profile declares",
         "This profile has no state, and the slices of another deployment match it in every attribute. If the "
@@ -75,3 +84,22 @@ def rename_warnings(deployment: Deployment, states: Iterable[State]) -> Iterator
 
 def _nameless(attributes: Mapping[str, Json]) -> dict[str, Json]:
     return {path: value for path, value in attributes.items() if path not in _NAMES}
+
+
+def unreachable_end(deployment: Deployment, now: float) -> Iterator[Diagnostic]:
+    """Yield an error if the deployment, of which nothing exists yet, would end before it serves."""
+    end = deployment.lifecycle.end
+    if end is None or end.at is None:
+        return
+    start = least_start(deployment)
+    left = end.at - now
+    if left >= start.seconds:
+        return
+    when = f"was {words.duration(-left)} ago" if left <= 0 else f"is in {words.duration(left)}, and {start.words}"
+    yield Diagnostic(
+        code=UNREACHABLE_END,
+        message=f"{deployment.name} would end before it serves: lifecycle.end, {end.text}, {when}.",
+        path="lifecycle.end",
+        location=deployment.origins.get("lifecycle.end"),
+        hint="Write a later time, or a duration such as 24h, which counts from when it first serves.",
+    )

@@ -16,7 +16,7 @@ from tpudeploy.catalog.engines import DEFAULT_CACHE, identify
 from tpudeploy.catalog.routers import DEFAULT_MACHINE
 from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.config.profile import Joined, Profile
-from tpudeploy.config.scalars import Duration
+from tpudeploy.config.scalars import Duration, Moment
 from tpudeploy.config.schema import (
     HealthSpec,
     LifecycleSpec,
@@ -50,6 +50,7 @@ from tpudeploy.domain.deployment import (
     SecretRef,
     Via,
 )
+from tpudeploy.domain.ending import End
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import NONE, Pins
@@ -242,7 +243,16 @@ def _lifecycle(lifecycle: LifecycleSpec) -> Lifecycle:
         renew=lifecycle.on_run_end == "renew",
         max_unavailable=lifecycle.max_unavailable or 1,
         drain_seconds=None if lifecycle.drain_timeout is None else float(lifecycle.drain_timeout),
+        end=_end(lifecycle.end),
     )
+
+
+def _end(end: Duration | Moment | None) -> End | None:
+    if end is None:
+        return None
+    if isinstance(end, Moment):
+        return End(text=end.text, at=float(end))
+    return End(text=end.text, after_seconds=float(end))
 
 
 def _floor_models(placement: PlacementSpec) -> tuple[Provisioning, ...]:

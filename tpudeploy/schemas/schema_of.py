@@ -146,7 +146,7 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     PlaceStatus: frozenset({"backend", "usd_per_hour", "billed_since", "stage", "serving"}),
     ReplicaStatus: frozenset({"backend", "load", "waits"}),
     DeploymentStatus: frozenset({"ceiling", "scale", "late"}),
-    State: frozenset({"replicas", "scaled", "start", "forgotten"}),
+    State: frozenset({"replicas", "scaled", "start", "forgotten", "serving_since", "ended"}),
     ZoneTable: frozenset({"readings_by_api"}),
 }
 

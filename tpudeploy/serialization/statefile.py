@@ -13,6 +13,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from tpudeploy.catalog.generations import FORMER_NAMES
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import Json, Provisioning
+from tpudeploy.domain.ending import Ending
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
 from tpudeploy.domain.life import STATES, Life
 from tpudeploy.domain.names import DEPLOYMENT_NAME, ZONE, Zone
@@ -38,7 +39,7 @@ STATE_NAMES = {state: state.__name__.lower() for state in STATES}
 _STATES = {name: state for state, name in STATE_NAMES.items()}
 T = TypeVar("T")
 # The fields of a state that are not written while they are empty: earlier versions can read such a state.
-_OMITTED_IF_EMPTY = frozenset({"replicas", "scaled", "start", "forgotten", "moved_to"})
+_OMITTED_IF_EMPTY = frozenset({"replicas", "scaled", "start", "forgotten", "moved_to", "serving_since", "ended"})
 # What becomes the name of a file, a resource or a part of a URL. Resources that were imported have names of their own.
 _RESOURCE = re.compile(r"[a-z0-9]([-_.a-z0-9]{0,126}[a-z0-9])?")
 _OPERATION = re.compile(r"[-_.:A-Za-z0-9]+(/[-_.:A-Za-z0-9]+)*")
@@ -125,6 +126,7 @@ def _unreadable(source: str, cause: Exception) -> StateUnreadable:
 
 def _state(tree: dict[str, Any]) -> State:
     goal, writer, scaled = tree.pop("goal"), tree.pop("written", None), tree.pop("scaled", None)
+    ended = tree.pop("ended", None)
     replicas = tuple(map(int, tree.pop("replicas", ())))
     records = tuple(map(_record, tree.pop("records")))
     forgotten = tuple(map(_attempt, tree.pop("forgotten", ())))
@@ -137,6 +139,7 @@ def _state(tree: dict[str, Any]) -> State:
             forgotten=forgotten,
             replicas=replicas,
             scaled=_checked(ScalingStep(**scaled)) if scaled is not None else None,
+            ended=_checked(Ending(**ended)) if ended is not None else None,
             written=_checked(StateWriter(**writer)) if writer is not None else None,
             **tree,
         )

@@ -120,6 +120,11 @@ def hourly(usd: float | None) -> str:
     return "price unknown" if usd is None else f"${usd:.2f}/h"
 
 
+def daily(usd_per_hour: float) -> str:
+    """Return the price of an hour as that of a day: `about $32.40 a day`."""
+    return f"about ${usd_per_hour * 24:.2f} a day"
+
+
 def ceiling(most: Ceiling) -> str:
     """Return `at most $5.40/h`; with unknown prices, `at least $3.61/h; 1 of 4 prices unknown`."""
     if most.is_known:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.plan import (
     Action,
     Change,
@@ -52,7 +53,8 @@ def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
     changes = [c for c in plan.changes if c.action is not Action.NO_OP]
     if not changes:
         note = _outside(plan.drift, (), paint)
-        return "\n".join([*note, _no_changes(plan), *_unfinished_runs(plan.goals), *_scaled_numbers(plan.goals)])
+        notes = (_unfinished_runs, _scaled_numbers, _ended)
+        return "\n".join([*note, _no_changes(plan), *(line for lines in notes for line in lines(plan.goals))])
     symbols = dict.fromkeys(symbol(c) for c in changes)
     legend = [f"  {_coloured(s, paint)} {_MEANING[s]}" for s in symbols]
     is_narrow = width is not None and width < _NARROW
@@ -83,6 +85,8 @@ def _no_changes(plan: Plan) -> str:
         return "No changes."  # the errors describe what exists
     is_desired = any(goal.deployment is not None for goal in plan.goals)
     unverified = [goal.name for goal in plan.goals if goal.to_verify]
+    if is_desired and all(goal.is_removal for goal in plan.goals):
+        return "No changes."  # each of them has ended, as a line of its own says
     if unverified:
         names = ", ".join(unverified)
         return (
@@ -132,6 +136,17 @@ def _scale(goal: Goal, *, is_named: bool) -> str:
         f"{label}: {scale.min} to {scale.max} replicas, {scale.replicas} {number}, {cost}. `apply -watch` adds "
         "and removes replicas between these bounds without another approval."
     )
+
+
+def _ended(goals: Iterable[Goal]) -> Iterator[str]:
+    """Yield a line for each deployment that has ended, with how to start it again."""
+    for goal in goals:
+        ended = None if goal.deployment is None else goal.deployment.ended
+        if ended is not None and not goal.errors:
+            yield (
+                f"{goal.name} ended at {words.moment(ended.at)} ({ended.why}). `tpudeploy apply -start` starts it "
+                "again, and so does a change of its profile."
+            )
 
 
 def _scaled_numbers(goals: Iterable[Goal]) -> Iterator[str]:
@@ -302,6 +317,26 @@ def _cost(change: Change, paint: Paint) -> Iterator[str]:
         yield paint.dim(
             f"        # {words.duration(change.max_run_seconds)} after the grant Google deletes the machine"
         )
+    yield from (paint.dim(f"        # {line}") for line in _end(change))
+
+
+def _end(change: Change) -> Iterator[str]:
+    """Return when a new slice ends, what it costs until then, and who ends it; or that nothing does."""
+    if change.action is not Action.CREATE or change.replica == ROUTER:
+        return
+    end, usd = change.after.get("lifecycle.end"), change.usd_per_hour_after
+    if end is None:
+        if change.max_run_seconds is None:
+            price = "" if usd is None else f"; {words.daily(usd)} at list price"
+            yield f"nothing ends it but `tpudeploy destroy`{price} (lifecycle.end)"
+        return
+    when = f"at {end}" if _is_moment(end) else f"{end} after it first serves"
+    price = "" if usd is None else f", {words.daily(usd)} until then"
+    yield f"it ends {when}{price}: by the next `apply`, or by `apply -watch` while that runs (lifecycle.end)"
+
+
+def _is_moment(end: Json) -> bool:
+    return ":" in str(end)
 
 
 def _most(change: Change) -> str:

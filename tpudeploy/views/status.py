@@ -61,6 +61,7 @@ def _deployment(deployment: DeploymentStatus, paint: Paint, room: int | None) ->
             f"{late.name} ({late.zone}, {late.cloud}{price}) appeared after its request was forgotten, and no state"
             " tracks it. To delete it: tpudeploy gc"
         )
+    yield from _end(deployment)
     if deployment.scale is not None:
         yield scale(deployment.scale)
     yield from _billing_ceiling(deployment)
@@ -68,6 +69,17 @@ def _deployment(deployment: DeploymentStatus, paint: Paint, room: int | None) ->
         yield paint.yellow(describe_unfinished_run(deployment))
     if deployment.lock:
         yield paint.yellow(words.plain(deployment.lock))
+
+
+def _end(deployment: DeploymentStatus) -> Iterator[str]:
+    if deployment.ended is not None:
+        when = words.moment(deployment.ended.at)
+        yield f"{deployment.name} ended at {when} ({deployment.ended.why}). `tpudeploy apply -start` starts it again."
+    elif deployment.ends_in is not None and deployment.ends_in <= 0:
+        since = words.duration(-deployment.ends_in)
+        yield f"{deployment.name} should have ended {since} ago (lifecycle.end): the next `tpudeploy apply` deletes it."
+    elif deployment.ends_in is not None:
+        yield f"{deployment.name} ends in {words.duration(deployment.ends_in)} (lifecycle.end)."
 
 
 def _billing_ceiling(deployment: DeploymentStatus) -> Iterator[str]:

@@ -23,6 +23,7 @@ _ONLY_WITH_PROFILES: Mapping[str, str] = {
     "sets": "set",
     "adopt": "adopt",
     "replace": "replace",
+    "start": "start",
     "target": "target",
     "refresh_only": "refresh-only",
 }
@@ -51,6 +52,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
                 adopt=args.adopt,
                 refresh_only=args.refresh_only,
                 replace=args.replace,
+                start=args.start,
                 target=args.target,
                 invalid=loaded.invalid,
                 on_event=event_printer(context.terminal, as_json=args.json),

@@ -32,6 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.adapters import assets
+    from tpudeploy.cli.new_profile import with_end
 
     shipped = assets.profiles(context.folder)
     if args.source == "list":
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if value_of(text, "id") != value_of(shipped[source], "id"):
             source = name_in(text)  # the file is called as its deployment, not as a profile of another model
     path = context.folder / (args.path or f"{source}.yaml")
-    if not _write(path, text, context):
+    if not _write(path, with_end(text), context):
         raise _exists(path)
     # The profile's first line refers editors to the schema; an existing file of that name is kept.
     _write(path.with_name(SCHEMA), f"{schema_text()}\n", context)

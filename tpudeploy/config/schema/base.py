@@ -19,10 +19,12 @@ from tpudeploy.config.scalars import (
     DOCKER_SIZE_PATTERN,
     DURATION_PATTERN,
     LEAST_DOCKER_SIZE,
+    MOMENT_PATTERN,
     SIZE_PATTERN,
     TOKENS_PATTERN,
     ByteSize,
     Duration,
+    Moment,
 )
 
 Read: TypeAlias = Callable[[Any], Any]
@@ -262,6 +264,34 @@ class Quantity:
         return quantity
 
 
+class DurationOrMoment:
+    """A duration of at least a second, or a point in time with its time zone, as text."""
+
+    LOOKS = "24h, or a time with its zone: 2026-12-24T18:00Z, 2026-12-24 18:00 Europe/Berlin"
+
+    def reader(self, _: Read) -> Read:
+        return self._read
+
+    def json_schema(self, _: JsonSchema) -> JsonSchema:
+        return {"anyOf": [{"type": "string", "pattern": pattern} for pattern in (DURATION_PATTERN, MOMENT_PATTERN)]}
+
+    def _read(self, value: object) -> Duration | Moment:
+        if isinstance(value, Duration | Moment):
+            return value
+        if not isinstance(value, str):
+            raise Invalid.because("form", self.LOOKS)
+        for kind in (Duration, Moment):
+            try:
+                time: Duration | Moment = kind.parse(value)
+            except ValueError:
+                continue
+            except KeyError:
+                raise Invalid.because("time_zone") from None
+            if time >= 1:
+                return time
+        raise Invalid.because("form", self.LOOKS)
+
+
 class DockerQuantity(Quantity):
     """A size as docker takes it: text, or a whole number of bytes."""
 
@@ -326,6 +356,7 @@ JsonValue: TypeAlias = Any  # what a flag takes
 Text = Annotated[str, Form(r"[\s\S]+", "text that is not empty")]
 Words = tuple[Text, ...]
 Time = Annotated[Duration, Quantity(Duration.parse, DURATION_PATTERN, "90s, 15m, 2h or 7d")]
+EndTime = Annotated[Duration | Moment, DurationOrMoment()]
 DockerBytes = Annotated[
     ByteSize,
     DockerQuantity(ByteSize.parse_for_docker, DOCKER_SIZE_PATTERN, "16g, 16384m, 10gb, 10GiB or bytes"),

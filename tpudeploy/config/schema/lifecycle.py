@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from tpudeploy.config.scalars import Duration
-from tpudeploy.config.schema.base import Field, Form, Section, Text, Time, Words
+from tpudeploy.config.schema.base import EndTime, Field, Form, Section, Text, Time, Words
 
 
 class LifecycleSpec(Section):
@@ -40,6 +40,14 @@ class LifecycleSpec(Section):
         description="The longest wait for the requests of a slice that takes no new ones any more, before it is "
         "restarted or deleted; what it still runs then is cut off. Default: 15m.",
         examples=["15m"],
+    )
+    end: EndTime | None = Field(
+        None,
+        description="When the deployment ends and its slices are deleted: so long after it first serves (`24h`), or at "
+        "a time (`2026-12-24 18:00 Europe/Berlin`). Enforced by the next `apply`, and by `apply -watch` while it runs. "
+        "An ended deployment stays ended until the profile changes or `apply -start` starts it again. Default: null, "
+        "never.",
+        examples=["24h", "2026-12-24 18:00 Europe/Berlin"],
     )
     ignore_changes: Words = Field(
         default=(),

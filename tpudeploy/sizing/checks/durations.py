@@ -17,7 +17,7 @@ _DRAIN = "lifecycle.drain_timeout"
 
 
 @frozen
-class _Start:
+class LeastStart:
     """The least that is known of a start. `words` say it as the end of a sentence, `noun` as a part of one."""
 
     seconds: float
@@ -25,7 +25,8 @@ class _Start:
     words: str
 
 
-def _start(deployment: Deployment) -> _Start:
+def least_start(deployment: Deployment) -> LeastStart:
+    """Return the least time that a start of this deployment takes."""
     budget = bounded(deployment)
     seconds, noun = _FASTEST_START, "a start"
     if budget is not None and deployment.compile_cache is not None:
@@ -33,7 +34,7 @@ def _start(deployment: Deployment) -> _Start:
     elif budget is not None:
         seconds, noun = max(seconds, budget.start.cold_seconds), "a cold start"
     takes = f"{noun} takes {'about' if budget else 'more than'} {words.minutes(seconds)}"
-    return _Start(seconds=seconds, noun=noun, words=takes)
+    return LeastStart(seconds=seconds, noun=noun, words=takes)
 
 
 def _drain_seconds(deployment: Deployment) -> float:
@@ -46,17 +47,22 @@ def _drain_seconds(deployment: Deployment) -> float:
     "TPU2005",
     "A duration that is shorter than a start",
     "The chips are billed from the grant on, and the server serves once image and weights are there and the graphs are "
-    "compiled. A run that ends before that is paid for nothing, and a health.timeout below it reports each start as "
-    "failed. `tpudeploy size` shows how long a start takes.",
+    "compiled. A run that ends before that is paid for nothing, an end that comes as soon is nearly so, and a "
+    "health.timeout below it reports each start as failed. `tpudeploy size` shows how long a start takes.",
     "placement: {max_run_duration: 12h}\nhealth: {timeout: 45m}",
 )
 def too_short(deployment: Deployment) -> Iterator[Diagnostic]:
-    start = _start(deployment)
+    start = least_start(deployment)
     enough = words.minutes(2 * start.seconds)
     run, timeout = deployment.max_run_seconds, deployment.health.timeout_seconds
     if run is not None and run < start.seconds:
         message = f"Google ends the run after {words.duration(run)}, before the server serves: {start.words}."
         yield error(deployment, message, path=_RUN, hint=f"Write more than {enough}.")
+    end = deployment.lifecycle.end
+    if end is not None and end.after_seconds is not None and end.after_seconds < start.seconds:
+        message = f"lifecycle.end comes {words.duration(end.after_seconds)} after it first serves, and {start.words}."
+        hint = f"Most of what is paid for would be the start. Write {enough} or more."
+        yield error(deployment, message, path="lifecycle.end", hint=hint)
     if timeout < start.seconds:
         message = f"health.timeout is over after {words.duration(timeout)}, before the server serves: {start.words}."
         make = error if timeout < _FASTEST_START else warning
@@ -87,7 +93,7 @@ def nothing_to_renew(deployment: Deployment) -> Iterator[Diagnostic]:
     "placement: {max_run_duration: 12h}\nlifecycle: {on_run_end: renew}",
 )
 def late_renewal(deployment: Deployment) -> Iterator[Diagnostic]:
-    run, start = deployment.max_run_seconds, _start(deployment)
+    run, start = deployment.max_run_seconds, least_start(deployment)
     # A run that is shorter than a start has an error of its own.
     if not deployment.lifecycle.renew or run is None or run < start.seconds:
         return
@@ -117,7 +123,7 @@ def late_renewal(deployment: Deployment) -> Iterator[Diagnostic]:
     "placement: {max_run_duration: 12h}\nlifecycle: {drain_timeout: 15m}",
 )
 def endless_drain(deployment: Deployment) -> Iterator[Diagnostic]:
-    run, start, drain = deployment.max_run_seconds, _start(deployment), _drain_seconds(deployment)
+    run, start, drain = deployment.max_run_seconds, least_start(deployment), _drain_seconds(deployment)
     if run is None or run < start.seconds:
         return
     path = _RUN if deployment.lifecycle.drain_seconds is None else _DRAIN
@@ -144,7 +150,7 @@ def endless_drain(deployment: Deployment) -> Iterator[Diagnostic]:
     "scale: {max: 4, cooldown: 20m}",
 )
 def short_cooldown(deployment: Deployment) -> Iterator[Diagnostic]:
-    scale, start = deployment.scale, _start(deployment)
+    scale, start = deployment.scale, least_start(deployment)
     # Nobody has to write the default, which is about the shortest start.
     is_written = "scale.cooldown" in deployment.origins
     if scale is None or not is_written or scale.cooldown_seconds >= start.seconds:

@@ -1,0 +1,138 @@
+"""`lifecycle.end`: nothing outlives its end, whoever looks next, and what has ended is not bought again by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from command_line import PROFILE, CommandLine, Open
+
+HOUR = 3600.0
+ENDING = f"{PROFILE}lifecycle: {{end: 24h}}\n"
+
+
+def _serving(cli: Open, profile: str = ENDING) -> CommandLine:
+    at = cli()
+    at.write(profile)
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    return at
+
+
+def _until(at: CommandLine, seconds: float) -> Callable[[], None]:
+    """Return a hook that presses Ctrl-C after so long."""
+    began = at.clock.now()
+
+    def stop() -> None:
+        if at.clock.now() >= began + seconds:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def test_the_next_apply_after_the_end_deletes_the_slice_and_says_why(cli: Open) -> None:
+    at = _serving(cli)
+    at.clock.sleep(25 * HOUR)
+    plan = at.run("plan", "-detailed-exitcode", "gemma.yaml")
+    assert plan.code == 2
+    assert "gemma[0] will be destroyed" in plan.out
+    assert "its end has come" in plan.out
+    applied = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert applied.code == 0, applied.all
+    assert not at.emulator.billed()
+    assert not at.slices
+
+
+def test_what_has_ended_stays_ended_until_a_user_starts_it_again_for_the_whole_time(cli: Open) -> None:
+    at = _serving(cli)
+    at.clock.sleep(25 * HOUR)
+    at.run("apply", "-auto-approve", "gemma.yaml")
+    again = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert again.code == 0
+    assert "No changes." in again.out
+    assert "`tpudeploy apply -start`" in again.out
+    assert len(at.requested_zones()) == 1
+    started = at.run("apply", "-auto-approve", "-start", "gemma.yaml")
+    assert started.code == 0, started.all
+    assert list(at.slices.values()) == ["ACTIVE"]
+    at.clock.sleep(20 * HOUR)
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+    at.clock.sleep(5 * HOUR)
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 2
+
+
+def test_a_longer_end_in_the_profile_keeps_what_serves(cli: Open) -> None:
+    at = _serving(cli)
+    at.clock.sleep(25 * HOUR)
+    at.write(ENDING.replace("24h", "48h"))
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_changed_profile_starts_what_has_ended(cli: Open) -> None:
+    at = _serving(cli)
+    at.clock.sleep(25 * HOUR)
+    at.run("apply", "-auto-approve", "gemma.yaml")
+    at.write(ENDING.replace("24h", "2h"))
+    assert "1 to add" in at.run("plan", "gemma.yaml").out
+
+
+def test_a_watch_ends_with_its_deployment(cli: Open) -> None:
+    at = cli()
+    at.write(ENDING)
+    began = at.clock.now()
+    at.clock.on_advance.append(_until(at, 40 * HOUR))
+    result = at.run("apply", "-auto-approve", "-watch", "gemma.yaml")
+    assert result.code == 0, result.all
+    assert "lifecycle.end: 24h" in result.err
+    assert not at.slices
+    assert 24 * HOUR < at.clock.now() - began < 25 * HOUR
+
+
+def test_a_preemption_does_not_move_the_end(cli: Open) -> None:
+    at = _serving(cli)
+    at.clock.sleep(20 * HOUR)
+    for name in at.emulator.billed():
+        at.emulator.preempt(name)
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    at.clock.sleep(5 * HOUR)
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 2
+
+
+def test_a_run_that_is_killed_while_it_ends_is_continued(cli: Open) -> None:
+    at = _serving(cli)
+    at.clock.sleep(25 * HOUR)
+    at.clock.on_advance.append(_until(at, 1.0))
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 130
+    at.clock.on_advance.pop()
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert not at.slices
+    assert "No changes." in at.run("plan", "gemma.yaml").out
+
+
+def test_a_time_is_an_end_too_and_a_time_zone_that_does_not_exist_is_named(cli: Open) -> None:
+    at = cli()
+    at.write(f"{PROFILE}lifecycle: {{end: 2099-12-24 18:00 Europe/Berlin}}\n")
+    assert at.run("validate", "gemma.yaml").code == 0
+    at.write(f"{PROFILE}lifecycle: {{end: 2099-12-24 18:00 Europe/Munich}}\n")
+    wrong = at.run("validate", "gemma.yaml")
+    assert wrong.code == 1
+    assert "No such time zone" in wrong.err
+    assert "^" in wrong.err
+
+
+@pytest.mark.parametrize("end", ["5m", "2020-12-24T18:00Z"])
+def test_an_end_before_the_server_can_serve_is_an_error_on_its_line(cli: Open, end: str) -> None:
+    at = cli()
+    at.write(f"{PROFILE}lifecycle: {{end: {end}}}\n")
+    wrong = at.run("validate", "gemma.yaml")
+    assert wrong.code == 1, wrong.all
+    assert "lifecycle.end" in wrong.err
+
+
+def test_what_ended_has_not_drifted_and_status_says_that_it_ended(cli: Open) -> None:
+    at = _serving(cli)
+    assert "ends in" in at.run("status", "gemma.yaml").words
+    at.clock.sleep(25 * HOUR)
+    at.run("apply", "-auto-approve", "gemma.yaml")
+    assert at.run("drift", "gemma.yaml").code == 0
+    assert "ended" in at.run("status", "gemma.yaml").words
