@@ -71,7 +71,8 @@ change_of_this_script() { # nothing where the metadata changed between Google's 
 
 watch() {
   local answer change etag='' round=0
-  start_listener
+  note_once first-booted
+  start_listeners
   while :; do
     # At first it looks up more often: so a report that was lost at a turn of events is soon written again.
     answer=$(changed_value instance/attributes/tpudeploy-change "$etag" "$((round < 10 ? 60 : 300))") || answer=
@@ -104,11 +105,13 @@ listen_for_preemption() {
   done
 }
 
-start_listener() {
+start_listeners() {
   set -m
   listen_for_preemption </dev/null &
-  set +m
   listener=$!
+  listen_for_end </dev/null &
+  end_listener=$!
+  set +m
 }
 
 take() { # take CHANGE: its script does the work, in the place of whatever is at work, and watches from here on
@@ -121,6 +124,6 @@ take() { # take CHANGE: its script does the work, in the place of whatever is at
   systemctl stop tpudeploy-work >/dev/null 2>&1 || true
   start_work "$1" || return 1
   printf '%s' "$1" >"$runtime/change" # last: whoever is killed before has taken nothing
-  kill -TERM -- "-$listener" 2>/dev/null || true
+  kill -TERM -- "-$listener" "-$end_listener" 2>/dev/null || true
   exec "$BASH" "$runtime/current.sh" watch
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from command_line import PROFILE, CommandLine, Open
+from command_line import INSTANCE, PROFILE, CommandLine, Open
 
 HOUR = 3600.0
 ENDING = f"{PROFILE}lifecycle: {{end: 24h}}\n"
@@ -136,3 +136,45 @@ def test_what_ended_has_not_drifted_and_status_says_that_it_ended(cli: Open) -> 
     at.run("apply", "-auto-approve", "gemma.yaml")
     assert at.run("drift", "gemma.yaml").code == 0
     assert "ended" in at.run("status", "gemma.yaml").words
+
+
+@pytest.mark.parametrize("profile", [PROFILE, INSTANCE], ids=["queued resource", "instance"])
+@pytest.mark.parametrize("nodes", ["simulated", "real"])
+def test_a_machine_deletes_its_own_request_when_nobody_is_there(cli: Open, profile: str, nodes: str) -> None:
+    at = cli(nodes=nodes)
+    at.write(f"{profile}lifecycle: {{end: 24h}}\n")
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    at.clock.sleep(23 * HOUR)
+    assert at.emulator.billed()
+    for _ in range(70):
+        at.clock.sleep(60)
+    assert not at.emulator.billed()
+    assert "outside of tpudeploy" not in at.run("plan", "gemma.yaml").out
+    at.clock.sleep(HOUR)
+    after = at.run("plan", "-detailed-exitcode", "gemma.yaml")
+    assert "No changes." in after.out, after.all
+    assert "ended at" in after.out
+
+
+def test_a_machine_that_was_told_a_later_end_keeps_to_it(cli: Open) -> None:
+    at = cli(nodes="simulated")
+    at.write(ENDING)
+    at.run("apply", "-auto-approve", "gemma.yaml")
+    at.clock.sleep(20 * HOUR)
+    at.write(ENDING.replace("24h", "48h"))
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    at.clock.sleep(20 * HOUR)
+    assert at.emulator.billed()
+    at.clock.sleep(9 * HOUR)
+    assert not at.emulator.billed()
+
+
+def test_a_machine_that_may_not_delete_itself_says_so_and_the_next_run_ends_it(cli: Open) -> None:
+    at = cli(nodes="simulated", project={"denied_machine_permissions": ["tpu.nodes.delete"]})
+    at.write(ENDING)
+    at.run("apply", "-auto-approve", "gemma.yaml")
+    at.clock.sleep(25 * HOUR)
+    assert at.emulator.billed()
+    assert "may not delete itself" in at.run("status", "gemma.yaml").words
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert not at.emulator.billed()

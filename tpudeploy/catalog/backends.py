@@ -30,6 +30,8 @@ class BackendFacts:
     calls their sizes. `forms` are these resources with an article, and `paths` their paths, that of `resource` first.
     `import_id` is the shortest id by which `import` finds one; `list_command` and `delete_command` are of gcloud.
 
+    `deletion` is the request by which a slice of one host deletes itself, and `deletion_permissions` what it needs.
+
     `quota_limit` is the limit that counts, and `quota_advice` how to have a higher one. `permissions` are those that a
     slice of one host needs, with what each allows, and `group_permissions` those of several hosts beside them, where
     such a slice is a group. `admin_role` is the predefined role with all of them, `viewer_role` the one that lists.
@@ -49,6 +51,8 @@ class BackendFacts:
     import_id: str
     list_command: str
     delete_command: str
+    deletion: str
+    deletion_permissions: tuple[str, ...]
     quota_limit: str
     quota_advice: str
     permissions: Mapping[str, str]
@@ -79,6 +83,8 @@ BACKENDS: Mapping[Backend, BackendFacts] = {
         import_id="{project}/{zone}/{name}",
         list_command="gcloud compute tpus queued-resources list --project={project} --zone=ZONE",
         delete_command="gcloud compute tpus queued-resources delete NAME --zone=ZONE --force",
+        deletion="https://tpu.googleapis.com/v2alpha1/projects/{project}/locations/{zone}/queuedResources/{name}?force=true",
+        deletion_permissions=("tpu.nodes.delete",),
         quota_limit="the smaller limit",
         quota_advice="Ask for more on the console's quota page of tpu.googleapis.com: a zone's and its region's limit "
         "both count.",
@@ -117,6 +123,8 @@ BACKENDS: Mapping[Backend, BackendFacts] = {
         import_id="projects/{project}/zones/{zone}/instances/{name}",
         list_command="gcloud compute instances list --project={project}",
         delete_command="gcloud compute instances delete NAME --zone=ZONE",
+        deletion="https://compute.googleapis.com/compute/v1/projects/{project}/zones/{zone}/instances/{name}",
+        deletion_permissions=("compute.instances.delete",),
         quota_limit="the region's limit",  # Compute Engine limits chips by region alone
         quota_advice="Ask for more on the console's quota page of compute.googleapis.com.",
         permissions={

@@ -172,6 +172,7 @@ class BootReport:
     worker 0 with the worst phase of all, and `workers` are the reports of all, None for a host that has not reported.
     `failed_at` is when its work last failed, or None before that and from earlier scripts.
     `preempted_at` is when a host read in its metadata that Google takes the machine back, or None.
+    `unended` is why the machine could not delete its own request at its end (templates/boot/end.sh), or "".
     `loaded` is the fingerprint of the list of replicas that the router on this machine sends requests to.
     """
 
@@ -191,6 +192,7 @@ class BootReport:
     failed_at: float | None = None
     preempted_at: float | None = None
     loaded: str = ""
+    unended: str = ""
 
 
 @frozen

@@ -113,7 +113,7 @@ class DeploymentStatus:
     them.
 
     `ends_in` is the seconds until its end (lifecycle.end), None without one, without its profile, or before it starts.
-    `ended` says that its end has come.
+    `ended` says that its end has come; `unended` is why a machine could not delete its own request then, or "".
 
     `lock` is the holder of the state lock with the command that releases it, if a killed run may have left it behind.
     """
@@ -130,6 +130,7 @@ class DeploymentStatus:
     late: tuple[LateSlice, ...] = ()
     ends_in: float | None = None
     ended: Ending | None = None
+    unended: str = ""
 
     @property
     def is_visible(self) -> bool:

@@ -15,6 +15,7 @@ from tpudeploy.emulator import texts, wire
 from tpudeploy.emulator.addresses import AddressPool
 from tpudeploy.emulator.clock import EmulatorClock
 from tpudeploy.emulator.faults import FAULTS
+from tpudeploy.emulator.http_server import HttpRequest, Reply
 from tpudeploy.emulator.records import (
     ChipRequest,
     Group,
@@ -79,6 +80,7 @@ class Cloud:
         self.calls: Counter[object] = Counter()
         self.unsupported: list[str] = []  # requests that a stand-in cannot answer as the real one would
         self.creates: dict[str, deque[float]] = {}  # of the last minute, by project
+        self.answer: Callable[[HttpRequest], Reply]  # of the service, for machines that call it
         self._struck: Counter[int] = Counter()
 
     def later(self, request: ChipRequest, at: float, action: Action) -> None:

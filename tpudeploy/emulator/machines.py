@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tpudeploy.emulator import storage_api, wire
+from tpudeploy.emulator import own_end, storage_api, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.http_server import Reply
 from tpudeploy.emulator.machine.facts import MachineFacts, PlainImage
@@ -35,6 +35,7 @@ def bring_up(cloud: Cloud, slice_: QueuedResource, node: Node) -> None:
     for worker, host in enumerate(node.hosts):
         if worker not in slice_.behaviour.absent_workers:
             host.boot()
+    own_end.watch(cloud, slice_, node.hosts[0])
 
 
 def _addresses(node: Node) -> Sequence[str]:
@@ -78,6 +79,7 @@ def bring_up_instance(cloud: Cloud, instance: Instance) -> None:
     )
     if worker not in instance.behaviour.absent_workers or group is None:
         instance.host.boot()
+    own_end.watch(cloud, instance, instance.host)
 
 
 def _neighbours(cloud: Cloud, group: Group) -> dict[str, Any]:
@@ -140,6 +142,7 @@ def _new_host(cloud: Cloud, slice_: ChipRequest, folder: str, worker: int, *, no
         clock=cloud.clock,
         secret=partial(_read_secret, cloud),
         storage=partial(_call_storage, cloud),
+        google=partial(own_end.call, cloud),
         pull_refusal=partial(registries.pull_refusal, cloud),
         jitter=slice_.jitter.part_of("worker", worker),
         engine=cloud.scenario.engine,

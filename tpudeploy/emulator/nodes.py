@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tpudeploy.emulator import create_request, discovery, lifecycle, listings, operations, texts, wire
+from tpudeploy.emulator import create_request, discovery, lifecycle, listings, operations, own_end, texts, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.machines import bring_up, take_down
 from tpudeploy.emulator.records import Host, LongRunningOperation, Node
@@ -55,6 +55,7 @@ def patch(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
         for path in paths:
             _copy(path, changes, spec)
         node.spec = spec
+        own_end.watch(cloud, cloud.slice_of(node), node.hosts[0] if node.hosts else None)
 
     return _operate(cloud, node, "update", call, change)
 

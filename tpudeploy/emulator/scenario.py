@@ -66,6 +66,7 @@ class ScenarioProject:
     project:
       apis_off: [secretmanager.googleapis.com]        # Service Usage says that they are off; calls to them are refused
       denied_permissions: [tpu.nodes.create]          # what the caller lacks
+      denied_machine_permissions: [tpu.nodes.delete]  # what the machines' own service account lacks
       service_accounts: [vllm@p.iam.gserviceaccount.com]      # only these exist
       secret_readers: [vllm@p.iam.gserviceaccount.com]        # only these may read secrets
       networks: {default: {us-east5: {private_access: false, nat: false}}}    # where each has a subnetwork
@@ -83,6 +84,7 @@ class ScenarioProject:
 
     apis_off: Sequence[str] = ()
     denied_permissions: Sequence[str] = ()
+    denied_machine_permissions: Sequence[str] = ()
     service_accounts: Sequence[str] | None = None
     secret_readers: Sequence[str] | None = None
     networks: Mapping[str, Mapping[str, Mapping[str, bool]]] | None = None

@@ -92,6 +92,7 @@ def method_names() -> tuple[str, ...]:
 class EmulatedService:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
+        cloud.answer = self.answer
         self.requests: list[LoggedRequest] = []
 
     def answer(self, request: HttpRequest) -> Reply:

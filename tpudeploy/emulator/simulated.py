@@ -10,6 +10,7 @@ import re
 import shlex
 import threading
 from functools import lru_cache
+from urllib.parse import urlsplit
 
 from tpudeploy.emulator.http_server import HttpRequest, HttpServer, Reply
 from tpudeploy.emulator.machine import Unsupported
@@ -32,9 +33,12 @@ _PHASES = (
     ("serving", 1.0),
 )
 _PORT = 8000
+_END_KEY = "tpudeploy-end"
+_REFUSED = 400
 _SETUP_FAILED = "a setup step exited 1"
 _DISK_FULL = "no space left on device"
 _UNDO_FAILED = "the engine did not come up"
+_PATIENCE = re.compile(r"^patience=(.*)$", re.MULTILINE)
 _IMAGE = re.compile(r"^image=(.*)$", re.MULTILINE)
 _SECRETS = re.compile(r"^secret_resources=\((.*)\)$", re.MULTILINE)
 _QUESTION_PATHS = re.compile(r"^question_paths=\((.*)\)$", re.MULTILINE)
@@ -56,6 +60,9 @@ class Simulated(Scriptless):
         self._served: tuple[str, str] | None = None  # the spec and script that served last: on the disk
         self._images: set[str] = set()  # what is pulled: on the disk
         self._missing: tuple[float, str] | None = None  # the share of the boot at which it fails, and the reason
+        self._first_boot: float | None = None  # on the disk, as is when it first served
+        self._first_service: float | None = None
+        self._unended = ""
         self._undone = self._cause = ""  # the change that was undone, and why: on the disk too
         self._server: HttpServer | None = None
         self._engine: tuple[tuple[str, Behaviour], EmulatedEngine | None] = (("", behaviour), None)  # source, engine
@@ -74,6 +81,8 @@ class Simulated(Scriptless):
             report["worker"] = str(self._facts.worker)
         if self._undone:
             report |= {"undone": self._undone, "cause": self._cause}
+        if self._unended:
+            report["unended"] = self._unended
         if self._preempted_at is not None:
             report["preempted"] = str(int(self._preempted_at))
         if phase in {"starting", "serving"}:
@@ -98,6 +107,7 @@ class Simulated(Scriptless):
 
     def reboot(self) -> None:
         self._booted_at = self._facts.clock.now()
+        self._first_boot = self._booted_at if self._first_boot is None else self._first_boot
         self._boots += 1
         self._boot_seconds = self._facts.jitter.vary(self._behaviour.boot_seconds, "boot", self._boots)
         metadata = self._facts.metadata()
@@ -160,7 +170,30 @@ class Simulated(Scriptless):
                 phase, detail = self._outcome()
             if phase == "serving":
                 self._served = (self._spec, self._script)
+                if self._first_service is None and self._booted_at is not None:
+                    self._first_service = self._booted_at + self._boot_seconds
             return phase, detail
+
+    def ends_at(self) -> float | None:
+        """Return when it is to delete its own request, as templates/boot/end.sh reads it; None for never."""
+        when, _, _ = self._facts.metadata().get(_END_KEY, "").partition(" ")
+        if when.isdecimal():
+            return float(when)
+        if not when.startswith("+") or self._first_boot is None or self._booted_at is None:
+            return None
+        self._phase()  # it may serve by now
+        patience = _words(_PATIENCE, self._script)
+        latest = self._first_boot + float(patience[0] if patience else 0)
+        return (latest if self._first_service is None else self._first_service) + float(when)
+
+    def request_to_delete(self) -> tuple[str, str]:
+        """Return the host and the target of the URL that deletes its request."""
+        url = urlsplit(self._facts.metadata()[_END_KEY].split(" ")[1])
+        return url.netloc, f"{url.path}?{url.query}" if url.query else url.path
+
+    def note_end(self, status: int) -> None:
+        """Report, as the script does, that it may not delete its request."""
+        self._unended = "" if status < _REFUSED else f"HTTP {status}"
 
     def _undo(self, cause: str, *, at: float) -> bool:
         """Boot the server that served last, from `at` on. Return False if none did, or it failed itself."""

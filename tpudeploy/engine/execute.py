@@ -20,6 +20,7 @@ from tpudeploy.engine.session import StateSession
 from tpudeploy.engine.slow_zones import SlowZones
 from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
 from tpudeploy.node.node_facts import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, node_update
+from tpudeploy.node.own_end import END_KEY, end_value
 from tpudeploy.node.request import boot_metadata, slice_request
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import NEVER_APPEARED, REFUSED
@@ -90,7 +91,7 @@ class StepExecutor:
     def _request(self, action: step.Request) -> None:
         deployment, state, now = self._target(action.replica), self._session.state, self._world.clock.now()
         name, place = state.slice_name(action.replica), action.candidate
-        request = slice_request(deployment, name, place)
+        request = slice_request(deployment, name, place, serving_since=state.serving_since)
         attempt = Attempt(
             name=request.name,
             project=request.project,
@@ -211,6 +212,7 @@ class StepExecutor:
             metadata[CHANGE_KEY] = attempt.change.name
         elif CHANGE_KEY in current:
             metadata[CHANGE_KEY] = current[CHANGE_KEY]
+        metadata[END_KEY] = end_value(deployment, attempt.name, attempt.place, self._session.state.serving_since)
         live = live_attributes(desired_attributes(deployment, attempt))
         with self._session.asking():
             name = self._session.state.slice_name(action.replica)

@@ -539,6 +539,8 @@ def _planned_goal(
     context = DecisionContext(observed=observed, patience=with_drain(world.patience, deployment, state))
     # A cached observation is the state itself, so it cannot show a change from outside.
     outside_changes = only_targets(targets, drift(state, context)) if refresh else ()
+    if deployment is not None and deployment.ended is not None:
+        outside_changes = ()  # a machine that deletes itself at its end does what was applied
     state = refreshed(state, outside_changes)
     renews: tuple[str, ...] = ()
     if deployment is None:

@@ -40,6 +40,9 @@ EFFECTS: Mapping[str, Effect] = {
 }
 
 
+_LIVE = ("placement.labels.", "placement.network.tags", "lifecycle.end")
+
+
 @lru_cache(maxsize=4096)
 def effect(path: str) -> Effect:
     """Return the effect of a change of the attribute at `path`. Raise KeyError for a path that no row covers."""
@@ -65,8 +68,8 @@ def server_print(attributes: Mapping[str, Json]) -> str:
 
 
 def live_attributes(attributes: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the attributes that a running node can be given without a restart: its labels and network tags."""
-    return {p: v for p, v in attributes.items() if p.startswith(("placement.labels.", "placement.network.tags"))}
+    """Return the attributes that a running node can be given without a restart: its labels, network tags and end."""
+    return {p: v for p, v in attributes.items() if p.startswith(_LIVE)}
 
 
 def fingerprint(deployment: Deployment) -> str:

@@ -11,6 +11,7 @@ from tpudeploy.domain.plan import Drifted
 from tpudeploy.domain.slices import NodeUpdate, Slice
 from tpudeploy.domain.state import Attempt
 from tpudeploy.node.fingerprint import live_attributes, text_print
+from tpudeploy.node.own_end import END_KEY, NO_END, end_in
 
 SPEC_KEY = "tpudeploy-spec"
 # A new value for each change that a running node must pick up, even for a restart of the same server.
@@ -19,6 +20,7 @@ AS_REQUESTED = "0"
 SCRIPT_KEY = "startup-script"
 LABELS = "placement.labels."
 TAGS = "placement.network.tags"
+END = "lifecycle.end"
 _METADATA = "metadata."
 # The prefix of Google's own labels on other resources. That nodes get any is unverified.
 _GOOGLES = f"{LABELS}goog-"
@@ -58,6 +60,12 @@ def differing(attempt: Attempt, current: Slice) -> Iterator[Drifted]:
 
 def _live_attributes(current: Slice, applied: Mapping[str, Json]) -> dict[str, Json]:
     live: dict[str, Json] = {f"{LABELS}{k}": v for k, v in current.labels.items() if not is_label_of_ours(k)}
+    end = end_in(current.metadata.get(END_KEY, NO_END))
+    if end is not None:
+        live[END] = end
+    # A machine that cannot delete itself is not told the end, and one without that key is of an earlier version.
+    elif END in applied:
+        live[END] = applied[END]
     if current.tags:
         live[TAGS] = list(current.tags)
     # The tags were not read, so nothing is known to differ.

@@ -12,10 +12,16 @@ from tpudeploy.domain.orphans import labels_of
 from tpudeploy.domain.slices import SliceRequest
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.node.node_facts import AS_REQUESTED, CHANGE_KEY, SCRIPT_KEY, SPEC_KEY
+from tpudeploy.node.own_end import END_KEY, end_value
 
 
-def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> SliceRequest:
-    """Return the request for a slice in this place. Raise `errors.ConfigError` if no project is known."""
+def slice_request(
+    deployment: Deployment, name: SliceName, place: Candidate, *, serving_since: float | None = None
+) -> SliceRequest:
+    """Return the request for a slice in this place. Raise `errors.ConfigError` if no project is known.
+
+    `serving_since` is when the deployment first served, in seconds since the epoch, or None.
+    """
     if deployment.project is None:
         raise ConfigError(
             "No Google Cloud project is set.",
@@ -30,7 +36,10 @@ def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> 
         runtime_version=deployment.runtimes[place.backend],
         machine_image=_machine_image(deployment, place.backend),
         boot_disk_gib=deployment.boot_disk_gib,
-        metadata=boot_metadata(deployment, server_print(deployment.attributes)),
+        metadata={
+            **boot_metadata(deployment, server_print(deployment.attributes)),
+            END_KEY: end_value(deployment, str(name), place.place, serving_since),
+        },
         # Queued resources have no labels: these are the node's, the user's and ours.
         labels={**deployment.labels, **labels_of(name)},
         network=deployment.network.network,

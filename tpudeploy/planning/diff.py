@@ -72,9 +72,16 @@ def removals(
 ) -> tuple[Change, ...]:
     """Return the changes that destroy the deployment, or those of its replicas that are targets."""
     all_changes = [_destroy(name, record, context, reason) for record in state.all_records if record.attempts]
+    if reason is Reason.ENDED:
+        # Its machine may have deleted itself; then there is nothing to do.
+        all_changes = [c for c in all_changes if not _is_gone(state.record(c.replica), context)]
     serving = _serving_replicas(state, context)
     others = frozenset[int]() if targets is None else serving - frozenset(targets)
     return tuple(_beside_others(change, others | (serving & {change.replica}), context) for change in all_changes)
+
+
+def _is_gone(record: Record, context: DecisionContext) -> bool:
+    return all(classify(attempt, context).status is AttemptStatus.GONE for attempt in record.attempts)
 
 
 def field_changes(deployment: Deployment, attempt: Attempt) -> Iterator[FieldChange]:

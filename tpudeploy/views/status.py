@@ -77,7 +77,8 @@ def _end(deployment: DeploymentStatus) -> Iterator[str]:
         yield f"{deployment.name} ended at {when} ({deployment.ended.why}). `tpudeploy apply -start` starts it again."
     elif deployment.ends_in is not None and deployment.ends_in <= 0:
         since = words.duration(-deployment.ends_in)
-        yield f"{deployment.name} should have ended {since} ago (lifecycle.end): the next `tpudeploy apply` deletes it."
+        why = f" Its machine may not delete itself: {words.plain(deployment.unended)}." if deployment.unended else ""
+        yield f"{deployment.name} should have ended {since} ago (lifecycle.end).{why} `tpudeploy apply` deletes it."
     elif deployment.ends_in is not None:
         yield f"{deployment.name} ends in {words.duration(deployment.ends_in)} (lifecycle.end)."
 

@@ -99,6 +99,7 @@ def parse(attributes: Mapping[str, str]) -> BootReport | None:
         failed_at=_number(facts.get("failed_at")),
         preempted_at=_number(facts.get("preempted")),
         loaded=facts.get("loaded", ""),
+        unended=facts.get("unended", ""),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from tpudeploy.emulator import discovery, listings, refusals, wire
+from tpudeploy.emulator import discovery, listings, own_end, refusals, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import insert_request, life, operations, texts
 from tpudeploy.emulator.compute_engine.lists import aggregated, listed
@@ -117,6 +117,7 @@ def replace_part(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
                 operation.fail(at, texts.status(cause, {}))
                 return
             instance.body = {**instance.body, field: part}
+            own_end.watch(cloud, instance, instance.host)
             operation.succeed(at, "Empty", {})
 
         cloud.agenda.add(cloud.clock.now() + instance.timings.patch, end)

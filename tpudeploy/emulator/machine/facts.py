@@ -18,6 +18,11 @@ def _ignore(_message: str) -> None:
     """Ignore a message, for a machine without a cloud behind it."""
 
 
+def _answers_nothing(_method: str, _host: str, _target: str) -> Reply:
+    """Answer for no API, for a machine without a cloud behind it."""
+    return Reply(http=404, body={})
+
+
 def _no_workers() -> Sequence[str]:
     """Return no addresses, for a machine without a cloud behind it."""
     return ()
@@ -52,6 +57,7 @@ class MachineFacts:
     """`metadata` is called at every read, so that nodes.patch shows. `secret` returns (HTTP status, text).
 
     `storage` answers one request to Cloud Storage: method, target and body; it may raise ConnectionError.
+    `google` answers a call of the TPU API or Compute Engine: method, host and target.
     `pull_refusal` returns docker's words for an image that no registry has, or "".
     `engine` is the command of a real engine, which runs instead of the stand-in (real_engine.py); () for the stand-in.
     `note_unsupported` receives each request of the script that a stand-in cannot fulfil. A node of Cloud TPU has no
@@ -71,6 +77,7 @@ class MachineFacts:
     metadata: Callable[[], Mapping[str, str]]
     secret: Callable[[str], tuple[int, str]]
     storage: Callable[[str, str, bytes], Reply]
+    google: Callable[[str, str, str], Reply] = field(default=_answers_nothing)
     pull_refusal: Callable[[str], str] = field(default=_has_every)
     jitter: Jitter = field(default_factory=Jitter)
     engine: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""All that a node's curl can reach: three of Google's hosts and the node itself. There is no other network.
+"""All that a node's curl can reach: five of Google's hosts and the node itself. There is no other network.
 
 Secret Manager and Cloud Storage take the token of the node's own service account.
 """
@@ -9,6 +9,7 @@ import base64
 import http.client
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from urllib.parse import SplitResult
 
 from tpudeploy.emulator.http_server import HttpRequest, Reply
@@ -97,10 +98,19 @@ def _call_storage(node: NodeMachine, request: HttpRequest) -> Reply:
     return node.facts.storage(request.method, request.target, request.body)
 
 
+def _call_api(host: str, node: NodeMachine, request: HttpRequest) -> Reply:
+    """Answer a call of the API that the machine's request was made at."""
+    if request.headers.get("authorization") != f"Bearer {node.token}":
+        return _error(401, NO_TOKEN)
+    reply = node.facts.google(request.method, host, request.target)
+    return json_reply(reply.body, reply.http)
+
+
 HOSTS: Mapping[tuple[str, str], Callable[[NodeMachine, HttpRequest], Reply]] = {
     ("http", "169.254.169.254"): metadata.answer,
     ("http", "metadata"): metadata.answer,
     ("http", "metadata.google.internal"): metadata.answer,
     ("https", "secretmanager.googleapis.com"): _access_secret,
     ("https", "storage.googleapis.com"): _call_storage,
+    **{("https", host): partial(_call_api, host) for host in ("tpu.googleapis.com", "compute.googleapis.com")},
 }

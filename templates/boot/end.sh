@@ -1,0 +1,58 @@
+# The end of the deployment (lifecycle.end). The metadata have it as `WHEN URL ...`: WHEN is in seconds since the epoch or,
+# behind a plus, counts from when this machine first served, at the latest from the end of its patience; `never` is no
+# end. Once it has come, the machine deletes its own request at URL with the identity of its service account: nobody else
+# may be there to do it.
+
+end_listener=
+
+note_once() { # note_once KEY: the time, on the disk: a restart does not move the end
+  [[ -n $(recall "$1") ]] || remember "$1" "$(now)"
+}
+
+end_time() { # end_time TEXT: in seconds since the epoch; nothing without an end
+  local from when=${1%% *}
+  if [[ $when =~ ^[0-9]+$ ]]; then
+    printf '%s' "$when"
+  elif [[ $when =~ ^\+[0-9]+$ ]]; then
+    from=$(recall first-served)
+    [[ -n $from ]] || from=$(($(recall first-booted) + patience))
+    printf '%s' "$((from + ${when#+}))"
+  fi
+}
+
+listen_for_end() {
+  local answer end etag='' left text=''
+  [[ ${rank:-0} == 0 ]] || return 0 # of several hosts, the first one speaks for the slice
+  while :; do
+    end=$(end_time "$text")
+    left=$((${end:-$(now) + 300} - $(now)))
+    # It is read again at the end, which may have been moved; and then each minute, until the machine is gone.
+    ((left > 0)) || end_now
+    answer=$(changed_value instance/attributes/tpudeploy-end "$etag" "$((left <= 0 ? 60 : left < 300 ? left : 300))") || answer=
+    etag=$(etag_of "$answer")
+    if [[ -n $etag ]]; then
+      text=${answer##*$'\n'}
+    else
+      sleep 10
+    fi
+  done
+}
+
+end_now() {
+  local answer end text url
+  text=$(metadata_value instance/attributes/tpudeploy-end) || return 0
+  end=$(end_time "$text")
+  [[ -n $end ]] && ((end <= $(now))) || return 0
+  read -r _ url _ <<<"$text"
+  answer=$(printf 'Authorization: Bearer %s\n' "$(access_token)" |
+    curl -sS --max-time 60 -X DELETE -w '\n%{http_code}' -H @- "$url" 2>/dev/null) || answer=$'\n000'
+  case ${answer##*$'\n'} in
+    2?? | 404) tell "lifecycle.end has come: this machine deletes its request" ;;
+    *)
+      answer="HTTP ${answer##*$'\n'}: $(google_says "${answer%$'\n'*}")"
+      record unended "$answer"
+      tell "lifecycle.end has come, and $(service_account) may not delete this machine: $answer"
+      ;;
+  esac
+  write_report 0
+}

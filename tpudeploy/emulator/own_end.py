@@ -1,0 +1,61 @@
+"""A machine deletes its own request once the end in its metadata has come, with the identity of its service account.
+
+Whether Google's APIs accept that from a TPU VM's own account is unverified; a scenario denies it with
+`project: {denied_machine_permissions: [tpu.nodes.delete]}`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tpudeploy.emulator.http_server import HttpRequest, Reply
+from tpudeploy.emulator.simulated import Simulated
+
+if TYPE_CHECKING:
+    from tpudeploy.emulator.cloud import Cloud
+    from tpudeploy.emulator.records import ChipRequest, Host
+
+_AGAIN = 60.0  # seconds after which a machine that is still there tries again
+_LOOK = 300.0  # it may not have served yet, and then its end comes later
+_NEEDED = {"tpu.googleapis.com": "tpu.nodes.delete", "compute.googleapis.com": "compute.instances.delete"}
+
+
+def call(cloud: Cloud, method: str, host: str, target: str) -> Reply:
+    """Return what an API answers a machine, which can only delete.
+
+    The deletion begins with the next request of anybody: a machine never waits for the cloud's lock, since its holder
+    may be waiting for that machine to stop.
+    """
+    permission = _NEEDED[host]
+    if method != "DELETE":
+        return _refusal(404, "Method not found.")
+    if permission in cloud.scenario.project.denied_machine_permissions:
+        return _refusal(403, f"Permission '{permission}' denied on resource '{target.partition('?')[0]}'.")
+    request = HttpRequest(method=method, target=target)
+
+    def delete(_now: float) -> None:
+        cloud.answer(request)
+
+    cloud.agenda.add(cloud.clock.now(), delete)
+    return Reply(http=200, body={"done": False})
+
+
+def watch(cloud: Cloud, request: ChipRequest, host: Host | None) -> None:
+    """Let a simulated machine end itself. Real scripts do by themselves (templates/boot/end.sh)."""
+    if not isinstance(host, Simulated) or host.ends_at() is None:
+        return
+
+    def look(at: float) -> None:
+        end = host.ends_at()
+        if end is None:
+            return
+        if at >= end:
+            name, target = host.request_to_delete()
+            host.note_end(call(cloud, "DELETE", name, target).http)
+        cloud.later(request, at + _AGAIN if at >= end else min(end, at + _LOOK), look)
+
+    cloud.later(request, cloud.clock.now(), look)
+
+
+def _refusal(status: int, message: str) -> Reply:
+    return Reply(http=status, body={"error": {"code": status, "message": message}})
