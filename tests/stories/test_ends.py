@@ -178,3 +178,16 @@ def test_a_machine_that_may_not_delete_itself_says_so_and_the_next_run_ends_it(c
     assert "may not delete itself" in at.run("status", "gemma.yaml").words
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert not at.emulator.billed()
+
+
+def test_a_plan_says_what_it_costs_until_its_end_and_who_ends_it(cli: Open) -> None:
+    at = cli()
+    at.write(ENDING)
+    plan = at.run("plan", "gemma.yaml").words
+    assert "it ends 24h after it first serves, about $33.60 a day until then: its machine deletes it" in plan
+
+
+def test_a_plan_without_an_end_says_the_price_of_a_day_and_that_nothing_ends_it(cli: Open) -> None:
+    at = cli()
+    at.write()
+    assert "nothing ends it but `tpudeploy destroy`; about $33.60 a day" in at.run("plan", "gemma.yaml").words

@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType, Backend
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
+from tpudeploy.domain.ending import End, PastEnd
 from tpudeploy.domain.engine import NO_ENGINE, Engine
-from tpudeploy.domain.ending import End, Ending
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.names import ROUTER, Zone
@@ -304,7 +304,7 @@ class Deployment:
     on_demand_floor: int = 0
     floor_candidates: tuple[Candidate, ...] = ()
     indexes: tuple[int, ...] | None = None
-    ended: Ending | None = None
+    ended: PastEnd | None = None
     task: TaskOrigin = TaskOrigin(task=Task.GENERATE, because="")
     engine: Engine = field(default=NO_ENGINE, compare=False)
     checkpoint: Checkpoint | None = field(default=None, compare=False, repr=False)

@@ -18,10 +18,10 @@ class End:
 
 
 @frozen
-class Ending:
+class PastEnd:
     """That the end of a deployment has come: since when (`at`, in seconds since the epoch), and why.
 
-    `fingerprint` is that of the profile that ended: a changed profile is approved anew, and starts again.
+    `fingerprint` is that of the profile that ended: a changed profile needs another approval, and starts again.
     """
 
     at: float

@@ -183,7 +183,7 @@ class Serving(_OfRequest):
 
 
 @frozen
-class Ended(_Event):
+class EndPassed(_Event):
     """The end of the deployment `address` has come, and its slices are deleted. `why` is the key that says so."""
 
     why: str
@@ -275,7 +275,7 @@ Event: TypeAlias = (
     | Updated
     | Serving
     | Scaled
-    | Ended
+    | EndPassed
     | Pinned
     | Verified
     | Warned

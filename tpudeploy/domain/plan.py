@@ -110,7 +110,7 @@ class Change:
     that is because its run ends, in seconds since the epoch. `boots_anew` is a slice that is on its way to take over,
     and whose server did not come up. `replicas_serving` is the number of other replicas that serve while this one is
     interrupted. It takes no new requests before that, for up to `drain_seconds_most`. `waits` is why that does not
-    begin yet, e.g. `until gemma[1] serves`, or "".
+    begin yet, e.g. `until gemma[1] serves`, or "". `deletes_itself`: at its end, its machine deletes the slice.
     """
 
     deployment: str
@@ -143,6 +143,7 @@ class Change:
     replicas_serving: int = 0
     drain_seconds_most: float | None = None
     waits: str = ""
+    deletes_itself: bool = True
     before: Mapping[str, Json] = field(default_factory=dict, repr=False)
     after: Mapping[str, Json] = field(default_factory=dict, repr=False)
 
@@ -327,6 +328,7 @@ class Goal:
             "adopts": list(self.adopts),
             "replaces": list(self.replaces),
             "renews": list(self.renews),
+            "starts": self.starts,
             "to_verify": list(self.to_verify),
             "targets": None if self.targets is None else list(self.targets),
             "changes": [change.to_dict() for change in self.changes],

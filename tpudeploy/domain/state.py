@@ -8,7 +8,7 @@ from typing import Self
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import DEFAULT_PORT, Json, Place, Provisioning
-from tpudeploy.domain.ending import Ending
+from tpudeploy.domain.ending import PastEnd
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.life import (
     Detached,
@@ -350,7 +350,7 @@ class State:
     forgotten: tuple[Attempt, ...] = ()
     moved_to: str = ""
     serving_since: float | None = None
-    ended: Ending | None = None
+    ended: PastEnd | None = None
 
     def record(self, index: int) -> Record:
         return next((r for r in self.all_records if r.index == index), Record(index=index))

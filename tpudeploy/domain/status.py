@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.ceiling import Ceiling
-from tpudeploy.domain.ending import Ending
+from tpudeploy.domain.ending import PastEnd
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
@@ -129,7 +129,7 @@ class DeploymentStatus:
     scale: ScaleStatus | None = None
     late: tuple[LateSlice, ...] = ()
     ends_in: float | None = None
-    ended: Ending | None = None
+    ended: PastEnd | None = None
     unended: str = ""
 
     @property

@@ -362,7 +362,7 @@ class Convergence:
             session.save(state)
         if was_ended is None:
             self._world.emit(
-                events.Ended(at=self._world.clock.now(), address=self._goal.name, why=deployment.ended.why)
+                events.EndPassed(at=self._world.clock.now(), address=self._goal.name, why=deployment.ended.why)
             )
 
     def _needs_search(self, state: State, steps: Iterable[Step]) -> bool:

@@ -525,11 +525,7 @@ def _planned_goal(
     world: World, history: CapacityHistory, part: _DraftDeployment, observed: Observed, *, refresh: bool
 ) -> Goal:
     starts = part.starts and part.state.ended is not None
-    if starts:
-        part = replace(part, state=started_again(part.state))
-    if part.deployment is not None:
-        current = until_end(part.deployment, part.state, world.clock.now())
-        part = replace(part, deployment=with_replicas(current, part.state, observed))
+    part = _with_replicas_until_end(part, observed, world.clock.now(), starts=starts)
     goal, deployment, targets = _empty_goal(part), part.deployment, part.targets
     own_fingerprints = {goal.fingerprint, goal.fingerprint if targets is None else aim_print(deployment, None)}
     state = mark_replacements(part.state, part.replaces, own_fingerprints)
@@ -538,21 +534,11 @@ def _planned_goal(
         state = merge_observation(state, observed)
     context = DecisionContext(observed=observed, patience=with_drain(world.patience, deployment, state))
     # A cached observation is the state itself, so it cannot show a change from outside.
-    outside_changes = only_targets(targets, drift(state, context)) if refresh else ()
-    if deployment is not None and deployment.ended is not None:
-        outside_changes = ()  # a machine that deletes itself at its end does what was applied
+    # A machine that deletes itself at its end does what was applied.
+    is_compared = refresh and (deployment is None or deployment.ended is None)
+    outside_changes = only_targets(targets, drift(state, context)) if is_compared else ()
     state = refreshed(state, outside_changes)
-    renews: tuple[str, ...] = ()
-    if deployment is None:
-        all_changes = removals(part.name, state, context, targets)
-    elif deployment.ended is not None:
-        all_changes = removals(part.name, state, context, targets, Reason.ENDED)
-    else:
-        if deployment.lifecycle.renew:
-            context = replace(context, acquisition=history.acquisition(deployment))
-            renews = slices_needing_successors(deployment, state, context)
-            state = mark_as_ending(state, renews)
-        all_changes = changes(deployment, _without_failures(state), context, targets)
+    all_changes, renews, state = _changes(part, state, context, history)
     own_changes = [_complete(change, part, outside_changes, world) for change in only_targets(targets, all_changes)]
     approval = state.goal
     has_changes = any(change.action is not Action.NO_OP for change in own_changes)
@@ -575,6 +561,33 @@ def _planned_goal(
         approval=approval.approval if resumes and approval is not None else "",
         scale=_scale_plan(deployment),
     )
+
+
+def _with_replicas_until_end(
+    part: _DraftDeployment, observed: Observed, now: float, *, starts: bool
+) -> _DraftDeployment:
+    """Return the part with the indexes of its replicas: none once its end has come, unless it starts again."""
+    state = started_again(part.state) if starts else part.state
+    if part.deployment is None:
+        return replace(part, state=state)
+    return replace(part, state=state, deployment=with_replicas(until_end(part.deployment, state, now), state, observed))
+
+
+def _changes(
+    part: _DraftDeployment, state: State, context: DecisionContext, history: CapacityHistory
+) -> tuple[tuple[Change, ...], tuple[str, ...], State]:
+    """Return the changes, the slices that get successors before their runs end, and the state that says so."""
+    deployment, targets = part.deployment, part.targets
+    if deployment is None:
+        return removals(part.name, state, context, targets), (), state
+    if deployment.ended is not None:
+        return removals(part.name, state, context, targets, Reason.ENDED), (), state
+    renews: tuple[str, ...] = ()
+    if deployment.lifecycle.renew:
+        context = replace(context, acquisition=history.acquisition(deployment))
+        renews = slices_needing_successors(deployment, state, context)
+        state = mark_as_ending(state, renews)
+    return changes(deployment, _without_failures(state), context, targets), renews, state
 
 
 def _without_failures(state: State) -> State:

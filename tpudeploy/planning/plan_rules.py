@@ -92,10 +92,14 @@ def unreachable_end(deployment: Deployment, now: float) -> Iterator[Diagnostic]:
     if end is None or end.at is None:
         return
     start = least_start(deployment)
-    left = end.at - now
-    if left >= start.seconds:
+    remaining = end.at - now
+    if remaining >= start.seconds:
         return
-    when = f"was {words.duration(-left)} ago" if left <= 0 else f"is in {words.duration(left)}, and {start.words}"
+    when = (
+        f"was {words.duration(-remaining)} ago"
+        if remaining <= 0
+        else f"is in {words.duration(remaining)}, and {start.words}"
+    )
     yield Diagnostic(
         code=UNREACHABLE_END,
         message=f"{deployment.name} would end before it serves: lifecycle.end, {end.text}, {when}.",

@@ -28,6 +28,7 @@ _ADDED_LATER = frozenset(
     {
         "ceiling",
         "ceiling_of_additions",
+        "deletes_itself",
         "drain_seconds_most",
         "fingerprint",
         "pipeline_parallel_size",
@@ -36,6 +37,7 @@ _ADDED_LATER = frozenset(
         "router",
         "scale",
         "slices_at_once",
+        "starts",
         "seconds_at_once",
         "usd_per_hour_at_once",
         "to_verify",

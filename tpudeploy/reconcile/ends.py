@@ -10,7 +10,7 @@ Why: decision 86 in docs/decisions.md.
 from __future__ import annotations
 
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.ending import Ending
+from tpudeploy.domain.ending import PastEnd
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.state import State
 from tpudeploy.node.fingerprint import fingerprint
@@ -47,7 +47,7 @@ def with_service(state: State, now: float) -> State:
     return replace(state, serving_since=now)
 
 
-def with_ending(state: State, ending: Ending) -> State:
+def with_ending(state: State, ending: PastEnd) -> State:
     """Return the state that says that the deployment has ended. Once started again, it serves for the whole time."""
     return state if state.ended == ending else replace(state, ended=ending, serving_since=None)
 
@@ -64,7 +64,7 @@ def started_again(state: State) -> State:
     )
 
 
-def _ending(deployment: Deployment, state: State, now: float) -> Ending | None:
+def _ending(deployment: Deployment, state: State, now: float) -> PastEnd | None:
     end, own = deployment.lifecycle.end, fingerprint(deployment)
     if state.ended is not None and state.ended.fingerprint == own:
         return state.ended
@@ -72,4 +72,4 @@ def _ending(deployment: Deployment, state: State, now: float) -> Ending | None:
     if end is None or at is None or now < at:
         return None
     why = f"lifecycle.end: {end.text}"
-    return Ending(at=at, why=why, fingerprint=own)
+    return PastEnd(at=at, why=why, fingerprint=own)

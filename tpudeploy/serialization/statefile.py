@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from tpudeploy.catalog.generations import FORMER_NAMES
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import Json, Provisioning
-from tpudeploy.domain.ending import Ending
+from tpudeploy.domain.ending import PastEnd
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
 from tpudeploy.domain.life import STATES, Life
 from tpudeploy.domain.names import DEPLOYMENT_NAME, ZONE, Zone
@@ -139,7 +139,7 @@ def _state(tree: dict[str, Any]) -> State:
             forgotten=forgotten,
             replicas=replicas,
             scaled=_checked(ScalingStep(**scaled)) if scaled is not None else None,
-            ended=_checked(Ending(**ended)) if ended is not None else None,
+            ended=_checked(PastEnd(**ended)) if ended is not None else None,
             written=_checked(StateWriter(**writer)) if writer is not None else None,
             **tree,
         )

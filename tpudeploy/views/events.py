@@ -72,7 +72,7 @@ def _text(event: events.Event, paint: Paint) -> str:  # noqa: PLR0911 - one retu
             return f"{_UPDATES[event.what]} [{event.name}]"
         case events.Scaled():
             return f"Scaling from {event.before} to {words.plural(event.after, 'replica')}: {words.plain(event.why)}"
-        case events.Ended():
+        case events.EndPassed():
             return f"Its end has come ({event.why}): its slices are deleted"
         case events.Pinned():
             before = f", was {event.before}" if event.before else ""

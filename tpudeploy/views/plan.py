@@ -332,7 +332,10 @@ def _end(change: Change) -> Iterator[str]:
         return
     when = f"at {end}" if _is_moment(end) else f"{end} after it first serves"
     price = "" if usd is None else f", {words.daily(usd)} until then"
-    yield f"it ends {when}{price}: by the next `apply`, or by `apply -watch` while that runs (lifecycle.end)"
+    if change.deletes_itself:
+        yield f"it ends {when}{price}: its machine deletes it, if its service account may; else the next `apply`"
+    else:
+        yield f"it ends {when}{price}: by the next `apply`, or by `apply -watch` while that runs; nothing else does"
 
 
 def _is_moment(end: Json) -> bool:

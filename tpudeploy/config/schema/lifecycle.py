@@ -44,9 +44,9 @@ class LifecycleSpec(Section):
     end: EndTime | None = Field(
         None,
         description="When the deployment ends and its slices are deleted: so long after it first serves (`24h`), or at "
-        "a time (`2026-12-24 18:00 Europe/Berlin`). Enforced by the next `apply`, and by `apply -watch` while it runs. "
-        "An ended deployment stays ended until the profile changes or `apply -start` starts it again. Default: null, "
-        "never.",
+        "a time (`2026-12-24 18:00 Europe/Berlin`). The machine deletes its own request then, if its service account "
+        "may; so do the next `apply`, and `apply -watch` while it runs. An ended deployment stays ended until the "
+        "profile changes or `apply -start` starts it again. Default: null, never.",
         examples=["24h", "2026-12-24 18:00 Europe/Berlin"],
     )
     ignore_changes: Words = Field(
