@@ -92,8 +92,8 @@ def models_page() -> str:
     rows = [_model_row(model_id) for model_id in sorted(families.ids(), key=str.lower)]
     text = (
         "GiB of weights a chip, and KV cache bytes a token on one chip at bfloat16 and 8,192 tokens. `from` is the "
-        "family's arithmetic, or the release whose own loader answered; a refusal is in that engine's words. A model of "
-        "your own is sized by its `config.json` in `model.config`."
+        "family's arithmetic, or the release whose own loader answered; a refusal is in that engine's words. A model "
+        "of your own is sized by its `config.json` in `model.config`."
     )
     return f"# Models that are sized by their id\n\n{text}\n\n{_table(_MODELS_HEAD, rows)}\n"
 

@@ -184,10 +184,10 @@ def test_a_plan_says_what_it_costs_until_its_end_and_who_ends_it(cli: Open) -> N
     at = cli()
     at.write(ENDING)
     plan = at.run("plan", "gemma.yaml").words
-    assert "it ends 24h after it first serves, about $33.60 a day until then: its machine deletes it" in plan
+    assert "it ends 24h after it first serves, about $33.68 a day until then: its machine deletes it" in plan
 
 
 def test_a_plan_without_an_end_says_the_price_of_a_day_and_that_nothing_ends_it(cli: Open) -> None:
     at = cli()
     at.write()
-    assert "nothing ends it but `tpudeploy destroy`; about $33.60 a day" in at.run("plan", "gemma.yaml").words
+    assert "nothing ends it but `tpudeploy destroy`; about $33.68 a day" in at.run("plan", "gemma.yaml").words

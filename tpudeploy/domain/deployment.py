@@ -271,7 +271,6 @@ class Deployment:
     `task` is what its server does with a prompt, and what decided that. `engine` is that of its image, and
     `checkpoint` what the hub said of its model, for one that the catalogue does not know.
     `ended` says that its end has come: it has no replicas then (reconcile/ends.py).
-    `task` is what its server does with a prompt, and what decided that. `engine` is that of its image.
     At most `max_parallel_requests` of one replica exist at the same time, and their slices cost at most
     `search_usd_per_hour` together, if that is not None: see reconcile/prices.py.
     """

@@ -137,15 +137,15 @@ PRINTED_AS: Mapping[type, As] = {
 # Keys that a later version added to the same format. A document of an earlier version is valid without them. Results
 # and the classes of features name their own, as ADDED_LATER.
 _ADDED_LATER: Mapping[type, frozenset[str]] = {
-    Change: frozenset({"ceiling", "places", "replicas_serving", "drain_seconds_most", "waits"}),
-    Goal: frozenset({"router", "scale"}),
+    Change: frozenset({"ceiling", "places", "replicas_serving", "drain_seconds_most", "waits", "deletes_itself"}),
+    Goal: frozenset({"router", "scale", "starts"}),
     Plan: frozenset({"ceiling"}),
     ScalePlan: frozenset({"ceiling", "ceiling_of_additions"}),
     Orphans: frozenset({"not_searched"}),
     Pair: frozenset({"backend"}),
     PlaceStatus: frozenset({"backend", "usd_per_hour", "billed_since", "stage", "serving"}),
     ReplicaStatus: frozenset({"backend", "load", "waits"}),
-    DeploymentStatus: frozenset({"ceiling", "scale", "late"}),
+    DeploymentStatus: frozenset({"ceiling", "scale", "late", "ends_in", "ended", "unended"}),
     State: frozenset({"replicas", "scaled", "start", "forgotten", "serving_since", "ended"}),
     ZoneTable: frozenset({"readings_by_api"}),
 }
