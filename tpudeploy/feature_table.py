@@ -116,6 +116,18 @@ _ROWS: Mapping[str, Feature] = {
         },
         results={"Rehearsal": "operation"},
     ),
+    "compile": Feature(
+        operations={"compile": "operation"},
+        commands={
+            "compile": FeatureCommand(
+                group="Start",
+                summary="Compile a profile's graphs without a chip: the room that programs need, or the refusal.",
+                module="command",
+            )
+        },
+        forms={"size": "size_command"},
+        results={"Compiled": "operation"},
+    ),
     "exports": Feature(renders=dict.fromkeys(("gcloud", "gke", "terraform"), "renderers")),
     "dashboard": Feature(
         commands={

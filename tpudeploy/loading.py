@@ -233,7 +233,7 @@ def sized(profile: Checked, pins: Pins | None = None) -> Deployment:
     from tpudeploy.planning.resolve import resolve_without_script
 
     active_pins = pins if pins is not None else NONE
-    return resolve_without_script(profile, project=None, config_json=_config_json(profile), lock=active_pins)
+    return resolve_without_script(profile, project=None, config_json=config_json_of(profile), lock=active_pins)
 
 
 def deployment(
@@ -255,7 +255,7 @@ def deployment(
     from tpudeploy.planning.resolve import resolve, resolve_without_script
 
     active_pins = pins if pins is not None else NONE
-    config_json = _config_json(profile)
+    config_json = config_json_of(profile)
     files = own_files if own_files is not None else _own_files(profile, folder)
     if script:
         return resolve(
@@ -376,7 +376,7 @@ def _templates() -> Mapping[str, str]:
     return assets.templates()
 
 
-def _config_json(profile: Checked) -> str | None:
+def config_json_of(profile: Checked) -> str | None:
     """Return the text of `model.config`, which is relative to the file that names it."""
     config = profile.spec.model.config
     if config is None:

@@ -42,10 +42,10 @@ PUBLISHED = {
 
 def settings_of(row: Mapping[str, Any], chips: int, length: int) -> dict[str, Any]:
     keys = {"dtype": "serving.dtype", "runner": "serving.args.runner"}
-    given = {keys.get(name, f"serving.env.{name}"): value for name, value in row["settings"].items()}
-    if given.pop("serving.env.enable_dp_attention", None):
+    settings = {keys.get(name, f"serving.env.{name}"): value for name, value in row["settings"].items()}
+    if settings.pop("serving.env.enable_dp_attention", None):
         strategy = {"sharding": {"sharding_strategy": {"enable_dp_attention": True}}}
-        given["serving.args.additional_config"] = strategy
+        settings["serving.args.additional_config"] = strategy
     return {
         "model.id": row["id"],
         "tpu.type": f"v6e-{chips}" if chips in (1, 4, 8) else "v6e-4",
@@ -54,7 +54,7 @@ def settings_of(row: Mapping[str, Any], chips: int, length: int) -> dict[str, An
         "serving.max_num_seqs": 256,
         "serving.max_num_batched_tokens": 2_048,
         "serving.args": {},
-        **given,
+        **settings,
     }
 
 
@@ -76,9 +76,9 @@ def test_the_blocks_are_those_of_the_engines_own_code(row: Mapping[str, Any]) ->
 def test_a_listed_model_has_its_weights_on_every_number_of_chips_that_was_asked(row: Mapping[str, Any]) -> None:
     for chips, size in row["weights"].items():
         sized = deployment(settings_of(row, int(chips), 512)).budget
-        known = sized if isinstance(sized, HbmBudget) else sized.at_least
-        assert known is not None, sized
-        assert known.weights_bytes_per_chip == size
+        budget_or_bound = sized if isinstance(sized, HbmBudget) else sized.at_least
+        assert budget_or_bound is not None, sized
+        assert budget_or_bound.weights_bytes_per_chip == size
 
 
 @pytest.mark.parametrize("model_id", PUBLISHED)
@@ -119,8 +119,8 @@ def test_a_copy_by_another_organization_is_sized_by_its_name() -> None:
 
 
 def test_a_refused_model_is_an_error_in_the_engines_words_with_what_helps() -> None:
-    (found,) = [each for each in diagnostics_of({"model.id": "deepseek-ai/DeepSeek-R1"}) if each.code == "TPU2131"]
-    assert "MLA models require both the NEW_MODEL_DESIGN=1" in found.message
+    (refusal,) = [each for each in diagnostics_of({"model.id": "deepseek-ai/DeepSeek-R1"}) if each.code == "TPU2131"]
+    assert "MLA models require both the NEW_MODEL_DESIGN=1" in refusal.message
     sized = deployment({"model.id": "deepseek-ai/DeepSeek-R1"}).budget
     assert sized.fits is False
 

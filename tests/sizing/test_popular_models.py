@@ -78,17 +78,7 @@ MODELS = (
     "MiniMaxAI/MiniMax-M2",
 )
 # Their config.json could not be found with certainty, or what is left of them was not asked of the engine.
-NOT_KNOWN = frozenset(
-    {
-        "HuggingFaceTB/SmolLM2-1.7B-Instruct",
-        "Qwen/Qwen3-Embedding-0.6B",
-        "Qwen/Qwen3-Embedding-8B",
-        "google/gemma-4-E4B-it-qat-w4a16-ct",
-        "mistralai/Devstral-Small-2507",
-        "mistralai/Mistral-7B-Instruct-v0.3",
-        "mistralai/Mixtral-8x7B-Instruct-v0.1",
-    }
-)
+NOT_KNOWN = frozenset({"google/gemma-4-E4B-it-qat-w4a16-ct"})
 
 
 def is_sized_or_refused(model_id: str) -> bool:

@@ -30,9 +30,9 @@ def compute_budget(model: LanguageModel, accelerator: AcceleratorType, engine: E
     if because:
         return Unsized(because=because, is_impossible=True)
     if model.answer is not None and engine.tensor_parallel not in model.answer.weights:
-        asked = ", ".join(map(str, sorted(model.answer.weights)))
+        counts = ", ".join(map(str, sorted(model.answer.weights)))
         return Unsized(
-            because=f"the engine was asked about {model.name} on {asked} chips, not on {engine.tensor_parallel}"
+            because=f"the engine was asked about {model.name} on {counts} chips, not on {engine.tensor_parallel}"
         )
     hbm = catalog.generation(accelerator.generation).most_bytes
     block = block_size(engine)

@@ -114,14 +114,14 @@ def _size_exactly(
         raise KeyError(type_name)  # the parser has refused unknown types
     settings = flag_values(serving)
     try:
-        model, partly, asked = _model(model_id, config_json, answer_settings(serving, settings), image)
+        model, partly, question = _model(model_id, config_json, answer_settings(serving, settings), image)
     except NotCovered as refusal:
         engine = _engine_without_model(serving, settings, kind)
         return Unsized(because=str(refusal), engine=engine, is_refused=isinstance(refusal, EngineRefusal))
     task = resolve_task(model_id, settings, families.config_of(config_json))
     of_settings = (
         *(*partly, *of_engine(image.kind), *of_task(task, settings, model)),
-        *unknown_effects(settings, serving.env, model, asked),
+        *unknown_effects(settings, serving.env, model, question),
     )
     unknown = (*of_settings, *unknown_memory(kind))
     partial = replace(_without_unknown(unknown, model), lacks_limit_alone=bool(unknown) and not of_settings)
@@ -198,13 +198,13 @@ def _budget_of_catalogue(model_id: str, type_name: str, engine: EngineSettings) 
 
 
 def _model(
-    model_id: str, config_json: str | None, given: Mapping[str, object], image: Engine
+    model_id: str, config_json: str | None, choices: Mapping[str, object], image: Engine
 ) -> tuple[LanguageModel, tuple[UnsizedSetting, ...], Collection[str]]:
     """Return the model, the part of it that is not covered, and the settings with which the engine was asked about it.
 
     Raise NotCovered with the reason, EngineRefusal with the words of tpu-inference if that is what the image has.
     """
-    answer = _answer(model_id, config_json, given)
+    answer = _answer(model_id, config_json, choices)
     if answer is not None:
         if answer.model is None:
             is_asked = image.kind is EngineKind.TPU_INFERENCE
@@ -226,12 +226,12 @@ def answer_settings(serving: ServingSpec, settings: Settings) -> Mapping[str, ob
     return {**serving.env, "dtype": serving.dtype, "enable_dp_attention": is_dp}
 
 
-def _answer(model_id: str, config_json: str | None, given: Mapping[str, object]) -> answers.ModelAnswer | None:
+def _answer(model_id: str, config_json: str | None, choices: Mapping[str, object]) -> answers.ModelAnswer | None:
     """Return what the engine answered about this model or one of its shapes, or None."""
     if config_json is None:
-        return answers.answer_for(model_id, given)
+        return answers.answer_for(model_id, choices)
     config = families.config_of(config_json)
-    answer = answers.answer_of_config(config, given)
+    answer = answers.answer_of_config(config, choices)
     if answer is None or answer.model is None:
         return answer
     length = families.position_of(config) or answer.model.max_position

@@ -83,14 +83,14 @@ _QUANTIZING_ADDITION = "quantization"  # qwix: weights are quantised as they are
 
 
 def unknown_effects(
-    settings: Mapping[str, Any], env: Mapping[str, str], model: LanguageModel, asked: Collection[str] = ()
+    settings: Mapping[str, Any], env: Mapping[str, str], model: LanguageModel, question: Collection[str] = ()
 ) -> tuple[UnsizedSetting, ...]:
     """Return every setting whose effect on memory the arithmetic does not know.
 
-    With those in `asked` the engine itself was asked about the model.
+    With those in `question` the engine itself was asked about the model.
     """
-    known = {"additional-config" if name == "enable_dp_attention" else name for name in asked}
-    return tuple(each for each in _unknown_effects(settings, env, model) if each.name not in known)
+    names = {"additional-config" if name == "enable_dp_attention" else name for name in question}
+    return tuple(each for each in _unknown_effects(settings, env, model) if each.name not in names)
 
 
 def _unknown_effects(

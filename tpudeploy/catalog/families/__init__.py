@@ -41,17 +41,17 @@ def find_model(model_id: str) -> LanguageModel | None:
     config = _config_of(model_id)
     if config is not None:
         return from_config(model_id, config)
-    listed = answers.known_model(model_id)
-    if listed is not None:
-        return listed
+    model = answers.known_model(model_id)
+    if model is not None:
+        return model
     variant = variant_of(model_id, _ids_by_name())
     if variant is None:
         return None
     caveat = f"weights and layers: those of {variant.base}, by the id alone; `model.config` settles it"
     base = _config_of(variant.base)
     if base is None:
-        asked = None if variant.fields else answers.known_model(variant.base)
-        return None if asked is None else replace(asked, name=model_id, unverified=(*asked.unverified, caveat))
+        model = None if variant.fields else answers.known_model(variant.base)
+        return None if model is None else replace(model, name=model_id, unverified=(*model.unverified, caveat))
     try:
         model = from_config(model_id, {**base, **variant.fields})
     except PartlyCovered as refusal:

@@ -53,14 +53,19 @@ def answer_for(model_id: str, settings: Mapping[str, Any]) -> ModelAnswer | None
 def answer_of_config(config: Mapping[str, Any], settings: Mapping[str, Any]) -> ModelAnswer | None:
     """Return the row whose config has the shapes of this one, or None: a fine-tune has those of its base."""
     same = [row for row in _rows() if _has_shapes(config, row["config"])]
-    found = [_answer(row) for row in sorted(same, key=lambda row: -len(row["settings"]))]
-    return next((answer for answer in found if _fits(answer.settings, settings)), None)
+    rows = [_answer(row) for row in sorted(same, key=lambda row: -len(row["settings"]))]
+    return next((answer for answer in rows if _fits(answer.settings, settings)), None)
 
 
 @cache
 def known_model(model_id: str) -> LanguageModel | None:
     """Return the model of a listed id, whatever the settings with which the engine takes it."""
     return next((answer.model for answer in reversed(answers(model_id)) if answer.model is not None), None)
+
+
+def config_of(model_id: str) -> Mapping[str, Any]:
+    """Return the fields of a listed model's config.json, or none."""
+    return next((row["config"] for row in _rows() if row["id"].lower() == model_id.lower()), {})
 
 
 def ids() -> tuple[str, ...]:
@@ -73,21 +78,21 @@ def _rows() -> tuple[Mapping[str, Any], ...]:
     return tuple(json.loads(line) for line in MODELS.splitlines() if line)
 
 
-def _fits(wanted: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
-    return all(str(settings.get(name, "")).lower() == str(value).lower() for name, value in wanted.items())
+def _fits(needs: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    return all(str(settings.get(name, "")).lower() == str(value).lower() for name, value in needs.items())
 
 
 # Fields that a fine-tune may change, and that decide no shape.
 _LOOSE = re.compile(r"max_position|dtype|rope_|_token_(id|index)|_eps|multiplier|scaling|transformers_version")
 
 
-def _has_shapes(config: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def _has_shapes(config: Mapping[str, Any], shapes: Mapping[str, Any]) -> bool:
     """Return whether `config` has all of these fields that decide shapes, in its parts too."""
     return all(
         _has_shapes(config[name], value)
         if isinstance(value, Mapping) and isinstance(config.get(name), Mapping)
         else config.get(name) == value
-        for name, value in wanted.items()
+        for name, value in shapes.items()
         if not _LOOSE.search(name)
     )
 
@@ -97,12 +102,13 @@ def _answer(row: Mapping[str, Any]) -> ModelAnswer:
     return ModelAnswer(
         model_id=row["id"],
         settings=row["settings"],
-        model=_model(row) if has_model else None,
+        model=model_of(row) if has_model else None,
         refusal=row.get("refusal", ""),
     )
 
 
-def _model(row: Mapping[str, Any]) -> LanguageModel:
+def model_of(row: Mapping[str, Any]) -> LanguageModel:
+    """Return the model of a row that has weights."""
     implementation = Implementation(row["implementation"])
     experts = row.get("experts")
     return LanguageModel(
@@ -122,7 +128,7 @@ def _model(row: Mapping[str, Any]) -> LanguageModel:
         item_tokens={"image": 0} if row.get("is_multimodal") else {},
         linear_dtype=row.get("linear_dtype", ""),
         answer=EngineAnswer(
-            release=RELEASE,
+            release=row.get("release", RELEASE),
             parameters=row["parameters"],
             active=row["active"],
             checkpoint_bytes=row["checkpoint_bytes"],
@@ -131,7 +137,7 @@ def _model(row: Mapping[str, Any]) -> LanguageModel:
             is_pooling=row.get("is_pooling", False),
         ),
         source=row["source"],
-        unverified=(f"weights: the answer of {RELEASE}'s own loader on absent chips, no boot",),
+        unverified=(f"weights: the answer of {row.get('release', RELEASE)}'s own loader on absent chips, no boot",),
     )
 
 

@@ -15,7 +15,7 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel, NotCovered
 from tpudeploy.features.benchmark.run import Figures, Subject
-from tpudeploy.sizing.numbers import itemsize
+from tpudeploy.sizing.numbers import ITEMSIZE, itemsize
 from tpudeploy.sizing.weights import active_parameters, head_parameters
 
 _FLOPS = 2  # for each parameter and token: a multiplication and an addition
@@ -69,12 +69,17 @@ def roofline(subject: Subject, deployment: Deployment | None) -> Roofline | None
             model = families.find_model(subject.model_id)
         except NotCovered:
             return None
-        return None if model is None else Roofline(model=model, accelerator=kind, devices=kind.devices)
+        return (
+            None
+            if model is None or model.linear_dtype not in ("", *ITEMSIZE)
+            else Roofline(model=model, accelerator=kind, devices=kind.devices)
+        )
     budget = deployment.budget
     model, engine = budget.model, budget.engine
     # The limits do not depend on how much memory a device has.
     is_certain = isinstance(budget, HbmBudget) or budget.lacks_limit_alone
-    if not is_certain or model is None or engine is None:
+    # Linear layers of four bits: how many bytes a step reads is not modelled.
+    if not is_certain or model is None or engine is None or model.linear_dtype not in ("", *ITEMSIZE):
         return None
     return Roofline(
         model=model,

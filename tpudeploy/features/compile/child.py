@@ -6,11 +6,10 @@ and nothing runs there. vLLM makes its configuration, tpu_inference loads the mo
 KV cache; for models that run through torchax, PyTorch's meta device stands in for the checkpoint. With `graphs`, the
 engine's precompile loop runs too, and each call of a compiled function becomes a compilation by libtpu.
 
-Requests are answered in forked processes, so that imports are paid once and no engine sees another's state. The input
-closes when the parent ends, and then this process and its children end too.
+Requests are answered in forked processes, so that imports are paid once and no engine sees another's state. As the
+leader of a session, this process and its children end with their parent.
 """
 
-# ruff: noqa: E402, BLE001 - the engine is imported after what it finds of its devices; its parts have no doors
 from __future__ import annotations
 
 import collections
@@ -66,7 +65,7 @@ SPEC_FIELDS = ("num_kv_heads", "head_size", "sliding_window", "block_size", "pag
 MOST_MESSAGE = 2_000
 
 
-class Slice:
+class AbsentSlice:
     """The absent slice. The engine sees its devices, and `used` bytes of each as taken, once a model is loaded."""
 
     devices: ClassVar[list[Any]] = []
@@ -80,7 +79,7 @@ placed: dict[int, tuple[Any, Any]] = {}  # the sharding of each traced array, by
 
 def is_absent(sharding: Any) -> bool:
     try:
-        return any(device in Slice.devices for device in sharding.device_set)
+        return any(device in AbsentSlice.devices for device in sharding.device_set)
     except (AttributeError, TypeError, ValueError):
         return False
 
@@ -106,14 +105,14 @@ def device_put(value: Any, device: Any = None, **options: Any) -> Any:
     if not (isinstance(sharding, jax.sharding.Sharding) and is_absent(sharding)):
         return _device_put(value, device, **options)
 
-    def put(leaf: Any) -> Any:
+    def place(leaf: Any) -> Any:
         if not isinstance(leaf, jax.core.Tracer):
             return described(leaf, sharding)
         leaf = jax.numpy.copy(leaf)
         placed[id(leaf)] = (leaf, sharding)
         return leaf
 
-    return jax.tree.map(put, value)
+    return jax.tree.map(place, value)
 
 
 class Compilations:
@@ -173,7 +172,7 @@ class Jit:
             return self.jitted(*args, **kwargs)
         if not any(map(is_description, leaves)) and not any(map(is_absent, shardings)):
             return self.jitted(*args, **kwargs)
-        if not Slice.compiles:
+        if not AbsentSlice.compiles:
             shapes = self.jitted.eval_shape(*args, **kwargs)
             if isinstance(out, jax.sharding.Sharding):
                 return jax.tree.map(lambda shape: Description(shape.shape, shape.dtype, sharding=out), shapes)
@@ -226,13 +225,13 @@ def jit(function: Any = None, **options: Any) -> Any:
 
 # Before the engine is imported: its modules decorate functions, and ask for devices, as they are imported.
 jax.device_put, jax.jit = device_put, jit
-jax.devices = lambda backend=None: _devices(backend) if backend == "cpu" else Slice.devices
-jax.local_devices = lambda *_, **__: Slice.devices
-jax.device_count = jax.local_device_count = lambda *_: len(Slice.devices)
+jax.devices = lambda backend=None: _devices(backend) if backend == "cpu" else AbsentSlice.devices
+jax.local_devices = lambda *_, **__: AbsentSlice.devices
+jax.device_count = jax.local_device_count = lambda *_: len(AbsentSlice.devices)
 Description.block_until_ready = lambda self: self
 Description.to = lambda self, *_, **__: self  # a model that pools rehearses its copy to the host
 for module in (tpu_info, pallas_info):
-    module.get_device_kind = lambda: Slice.devices[0].device_kind
+    module.get_device_kind = lambda: AbsentSlice.devices[0].device_kind
     module.get_num_device_cores = lambda: 1
 
 import jax.numpy as jnp
@@ -259,8 +258,10 @@ except ImportError:
 
 # The class of a model is inspected here, not in yet another process that imports everything again.
 registry._run_in_subprocess = lambda function: function()
-engine_utils.hbm_usage_gb = lambda _: [(Slice.used / 1024**3, Slice.hbm_bytes / 1024**3) for _device in Slice.devices]
-engine_utils.hbm_usage_bytes = lambda _: [(Slice.used, Slice.hbm_bytes) for _device in Slice.devices]
+engine_utils.hbm_usage_gb = lambda _: [
+    (AbsentSlice.used / 1024**3, AbsentSlice.hbm_bytes / 1024**3) for _device in AbsentSlice.devices
+]
+engine_utils.hbm_usage_bytes = lambda _: [(AbsentSlice.used, AbsentSlice.hbm_bytes) for _device in AbsentSlice.devices]
 
 
 def abstract_jax_model(
@@ -277,8 +278,8 @@ def abstract_jax_model(
         value = variable.get_value() if hasattr(variable, "get_value") else variable.value
         if hasattr(value, "shape"):
             sharding = (
-                jax.sharding.SingleDeviceSharding(Slice.devices[0])
-                if len(Slice.devices) == 1
+                jax.sharding.SingleDeviceSharding(AbsentSlice.devices[0])
+                if len(AbsentSlice.devices) == 1
                 else jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
             )
             variable.set_value(Description(value.shape, value.dtype, sharding=sharding))
@@ -390,8 +391,8 @@ def set_slice(request: dict[str, Any]) -> None:
     topology = topologies.get_topology_desc(
         topology_name=f"{chip}:{shape}", platform="tpu", chips_per_host_bounds=bounds, num_slices=1
     )
-    Slice.devices[:] = list(topology.devices)
-    Slice.hbm_bytes = request["hbm_bytes"]
+    AbsentSlice.devices[:] = list(topology.devices)
+    AbsentSlice.hbm_bytes = request["hbm_bytes"]
 
 
 def answer(request: dict[str, Any], report: Any) -> dict[str, Any]:
@@ -406,7 +407,7 @@ def answer(request: dict[str, Any], report: Any) -> dict[str, Any]:
         config = engine_config(request, Path(name))
         result.update(described_config(config))
         parallel_state.init_pp_distributed_environment(
-            ip="127.0.0.1", rank=0, world_size=1, device=Slice.devices[0], need_pp=False
+            ip="127.0.0.1", rank=0, world_size=1, device=AbsentSlice.devices[0], need_pp=False
         )
         with set_current_vllm_config(config):
             rendezvous = f"file://{name}/rendezvous"
@@ -414,10 +415,10 @@ def answer(request: dict[str, Any], report: Any) -> dict[str, Any]:
                 world_size=1, rank=0, local_rank=0, distributed_init_method=rendezvous, backend="gloo"
             )
             ensure_model_parallel_initialized(1, 1)
-            runner = TPUModelRunner(config, Slice.devices)
+            runner = TPUModelRunner(config, AbsentSlice.devices)
             runner.load_model()
             result.update(described_weights(runner, loaded))
-            Slice.used = result["weights_bytes_per_chip"]
+            AbsentSlice.used = result["weights_bytes_per_chip"]
             result.update(described_cache(runner, config))
             if request.get("graphs") is not None:
                 compile_graphs(runner, config, request["graphs"], result, report)
@@ -479,8 +480,10 @@ def described_cache(runner: Any, config: Any) -> dict[str, Any]:
     if not specs:
         return cache
     set_layout(config, list(specs.values()))
-    chips = len(Slice.devices)
-    available = int(Slice.hbm_bytes * config.cache_config.gpu_memory_utilization * chips - Slice.used * chips)
+    chips = len(AbsentSlice.devices)
+    available = int(
+        AbsentSlice.hbm_bytes * config.cache_config.gpu_memory_utilization * chips - AbsentSlice.used * chips
+    )
     try:
         (planned,) = get_kv_cache_configs(config, [specs], [available])
         cache["num_blocks"] = planned.num_blocks
@@ -508,7 +511,7 @@ def compile_graphs(runner: Any, config: Any, wish: dict[str, Any], result: dict[
         raise ValueError(result.get("cache_refusal", "It has no KV cache."))
     report({**result, "is_head": True})
     config.cache_config.num_gpu_blocks = result["num_blocks"]
-    Slice.compiles = True
+    AbsentSlice.compiles = True
     compilations.report = report
     runner.initialize_kv_cache(runner.planned_cache)
     manager = runner.compilation_manager
@@ -562,13 +565,13 @@ def serve(line: str, pipe: int) -> None:
         request = json.loads(line)
         os.environ.update(request.get("env", {}))
         write({"answer": answer(request, write)})
-    except BaseException as refusal:  # whatever the engine says is the answer
+    except BaseException as refusal:  # noqa: BLE001 - whatever the engine says is the answer
         traceback.print_exc(limit=-8)
         write({"refusal": f"{type(refusal).__name__}: {refusal}"[:MOST_MESSAGE]})
 
 
 def end_with_parent() -> None:
-    """End this process and what it has forked when the parent has gone: nobody reads the answer then."""
+    """End this process and what it has forked when the parent has ended, because its answer has no reader."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -581,6 +584,8 @@ def end_with_parent() -> None:
 
 def main() -> None:
     is_leader = os.getpid() == os.getpgid(0)
+    if is_leader:
+        end_with_parent()
     for line in sys.stdin:
         out, into = os.pipe()
         child = os.fork()

@@ -1,0 +1,148 @@
+"""`tpudeploy compile` and `size --engine`, `size --compiled`: with a stand-in for the engine's Python that plays back rows.
+
+The rows were recorded by record.py from the engine itself; tests/features/compile/test_real_compile.py asks it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine, Open
+from features.compile.record import DATA, PROFILE
+
+from tpudeploy.domain.errors import QueryFailed
+from tpudeploy.features.compile import CompiledGraph, program_bytes
+from tpudeploy.features.compile.engine_process import read_row
+
+Engine = Callable[..., str]
+KEPT = "compiled/0.32.0-0.0.48/example-tiny-qwen3-v6e-1.json"
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    """Make a program that answers as the engine's Python did, and writes down what it was asked."""
+
+    def make(rows: str, *, then: str = "") -> str:
+        path = tmp_path / "engine-python"
+        script = f"#!{sys.executable}\nimport os, sys, time\nopen({str(tmp_path / 'asked')!r}, 'a').write(sys.stdin.read())\n"
+        script += f"sys.stdout.write({rows!r}); sys.stdout.flush()\n{then}\n"
+        path.write_text(script, encoding="utf-8")
+        path.chmod(0o755)
+        return str(path)
+
+    return make
+
+
+@pytest.fixture
+def at(cli: Open) -> CommandLine:
+    line = cli(nodes="simulated")
+    (line.folder / "tiny.yaml").write_text(PROFILE, encoding="utf-8")
+    (line.folder / "config.json").write_bytes((DATA / "config.json").read_bytes())
+    return line
+
+
+def recorded(name: str) -> str:
+    return (DATA / name).read_text("utf-8")
+
+
+def test_the_graphs_are_kept_in_a_file_by_engine_and_libtpu(at: CommandLine, engine: Engine) -> None:
+    result = at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")))
+    assert result.code == 0, result.all
+    document = json.loads((at.folder / KEPT).read_text("utf-8"))
+    assert (document["format"], document["engine"], document["libtpu"]) == ("tpudeploy.compiled/1", "0.32.0", "0.0.48")
+    assert document["is_complete"] is True
+    assert {"backbone num_tokens=16 num_reqs=8", "structured_decode num_reqs=8"} <= {
+        g["graph"] for g in document["graphs"]
+    }
+    assert "All graphs" in result.out
+
+
+def test_a_run_that_was_killed_continues_with_the_graphs_that_it_lacks(
+    at: CommandLine, engine: Engine, tmp_path: Path
+) -> None:
+    rows = recorded("compiled.jsonl").splitlines(keepends=True)
+    first = at.run("compile", "tiny.yaml", "--python", engine("".join(rows[:8]), then="sys.exit(9)"))
+    assert first.code != 0
+    before = json.loads((at.folder / KEPT).read_text("utf-8"))
+    assert not before["is_complete"]
+    again = at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")))
+    assert again.code == 0, again.all
+    question = json.loads((tmp_path / "asked").read_text("utf-8").splitlines()[-1])
+    assert question["graphs"]["done"] == sorted({graph["graph"] for graph in before["graphs"]})
+
+
+def test_size_takes_the_program_room_from_compiled_graphs_and_says_so(at: CommandLine, engine: Engine) -> None:
+    at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")))
+    sized = json.loads(at.run("size", "tiny.yaml", "--compiled", KEPT, "--json").out)
+    graphs = json.loads((at.folder / KEPT).read_text("utf-8"))["graphs"]
+    room = sum(g["code_bytes"] for g in graphs) + max(g["temp_bytes"] for g in graphs)
+    assert sized["program_bytes_per_chip"] == room
+    assert any("libtpu 0.0.48, all of the graphs" in text for text in sized["estimates"])
+    assert any("the compiler estimates" in text for text in sized["estimates"])
+
+
+def test_graphs_of_other_settings_are_refused(at: CommandLine, engine: Engine) -> None:
+    at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")))
+    result = at.run("size", "tiny.yaml", "--compiled", KEPT, "-set", "serving.max_num_seqs=16")
+    assert result.code == 2
+    assert "is for v6e-1 with 8 requests and 32 tokens a step, not v6e-1 with 16" in result.err
+
+
+def test_the_engine_itself_sizes_a_model(at: CommandLine, engine: Engine) -> None:
+    (row,) = [json.loads(line) for line in recorded("answer.jsonl").splitlines()]
+    sized = json.loads(
+        at.run("size", "tiny.yaml", "--engine", "--python", engine(recorded("answer.jsonl")), "--json").out
+    )
+    assert sized["weights_bytes_per_chip"] == row["answer"]["weights_bytes_per_chip"]
+    assert sized["num_blocks"] == row["answer"]["num_blocks"]
+    assert any("tpu-inference 0.32.0's own loader" in text for text in sized["estimates"])
+
+
+def test_a_refusal_of_the_engine_is_shown_in_its_words(at: CommandLine, engine: Engine) -> None:
+    words = "ValidationError: auto_gptq quantization is currently not supported in tpu."
+    result = at.run("compile", "tiny.yaml", "--python", engine(json.dumps({"refusal": words}) + "\n"))
+    assert result.code != 0
+    assert "auto_gptq quantization is currently not supported in tpu" in result.err
+
+
+def test_what_the_compiler_refuses_is_kept_and_ends_with_13(at: CommandLine, engine: Engine) -> None:
+    head = recorded("compiled.jsonl").splitlines(keepends=True)[0]
+    refusal = {"graph": "backbone num_tokens=16 num_reqs=8", "refusal": "RESOURCE_EXHAUSTED: Ran out of memory in vmem"}
+    done = {"graph": refusal["graph"], "is_done": True}
+    rows = head + "".join(json.dumps(row) + "\n" for row in (refusal, done, {"is_complete": True}))
+    result = at.run("compile", "tiny.yaml", "--python", engine(rows))
+    assert result.code == 13
+    assert "Ran out of memory in vmem" in result.out
+
+
+def test_an_engine_that_takes_too_long_is_ended(at: CommandLine, engine: Engine) -> None:
+    result = at.run("compile", "tiny.yaml", "--timeout", "1s", "--python", engine("", then="time.sleep(600)"))
+    assert result.code != 0
+    assert "time is over" in result.err
+
+
+@pytest.mark.parametrize("line", [b"no json", b"[]", b"[" * 5_000, ("{" + '"a":{' * 30 + "}" * 31).encode()])
+def test_an_answer_of_another_form_is_refused_with_words(line: bytes) -> None:
+    with pytest.raises(QueryFailed):
+        read_row(line)
+
+
+def test_a_model_whose_config_is_not_known_asks_for_it(at: CommandLine, engine: Engine) -> None:
+    text = PROFILE.replace(", config: config.json", "").replace("example/tiny-qwen3", "somebody/something")
+    (at.folder / "other.yaml").write_text(text, encoding="utf-8")
+    result = at.run("compile", "other.yaml", "--python", engine(""))
+    assert result.code != 0
+    assert "model.config" in result.err
+
+
+def test_the_room_of_programs_is_all_code_and_the_largest_temporary_array() -> None:
+    graphs = (
+        CompiledGraph(graph="a", temp_bytes=5, code_bytes=1),
+        CompiledGraph(graph="b", temp_bytes=7, code_bytes=2),
+    )
+    assert program_bytes(graphs) == 10
+    assert program_bytes(()) == 0

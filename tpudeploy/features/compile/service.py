@@ -1,0 +1,168 @@
+"""Ask the engine about a profile: what its model takes, and its graphs, which a file keeps as they are compiled."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy import catalog
+from tpudeploy.adapters.files import read_file
+from tpudeploy.adapters.state import disk
+from tpudeploy.catalog.families import answers
+from tpudeploy.domain.budget import EngineSettings
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.errors import QueryFailed, UsageError
+from tpudeploy.domain.frozen import replace
+from tpudeploy.features.compile import CompiledGraph
+from tpudeploy.features.compile.engine_process import ask, read_row
+from tpudeploy.features.compile.operation import Compiled
+
+if TYPE_CHECKING:
+    from tpudeploy.loading import OneProfile
+
+# The generations and sizes that the engine was asked about without a chip.
+_CHIPS, _DEVICES = ("v5e", "v6e"), (1, 2, 4, 8)
+_MOST_BYTES = 16 << 20
+_GRAPH_FIELDS = ("graph", "function", "temp_bytes", "code_bytes", "cycles", "seconds", "refusal")
+
+
+def compile_graphs(
+    profile: OneProfile,
+    *,
+    python: str,
+    folder: Path,
+    only: tuple[str, ...],
+    seconds: float,
+    on_message: Callable[[str], None],
+) -> Compiled:
+    """Compile what the file in `folder` lacks, and return all of it. Raise as `operation.compile_profile`."""
+    deployment, config = resolve_question(profile)
+    asked = request(deployment, config)
+    slug = re.sub(r"[^A-Za-z0-9.-]+", "-", deployment.model_id)
+    name = f"{slug}-{deployment.accelerator.name}.json"
+    files = (read(path) for path in sorted(folder.glob(f"*/{name}")))
+    compiled = next((file for file in files if file.settings == asked["args"]), None)
+    graphs = () if compiled is None else compiled.graphs
+    asked["graphs"] = {"done": sorted({graph.graph for graph in graphs}), "only": list(only)}
+    part: list[CompiledGraph] = []
+    for row in engine_rows(python, asked, seconds=seconds):
+        if row.get("is_head"):
+            compiled = _head(row, deployment, asked["args"], graphs)
+        elif "temp_bytes" in row or "refusal" in row:
+            part.append(_graph(row))
+        elif compiled is not None and (row.get("is_done") or "is_complete" in row):
+            # A graph counts when all of it is compiled: what a kill cuts is compiled again.
+            graphs, part = (*graphs, *part), []
+            compiled = _keep(replace(compiled, graphs=graphs, is_complete=row.get("is_complete") is True), folder, name)
+            on_message(f"{row.get('graph', 'done')}: {len(graphs)} graphs in {compiled.path}")
+    if compiled is None:
+        raise QueryFailed("The engine ended without an answer.")
+    return compiled
+
+
+def _graph(row: Mapping[str, Any]) -> CompiledGraph:
+    return CompiledGraph(**{field: row[field] for field in _GRAPH_FIELDS if field in row})
+
+
+def _head(
+    row: Mapping[str, Any], deployment: Deployment, settings: Mapping[str, Any], graphs: tuple[CompiledGraph, ...]
+) -> Compiled:
+    return Compiled(
+        model=deployment.model_id,
+        accelerator_type=deployment.accelerator.name,
+        engine=str(row["engine"]),
+        libtpu=str(row["libtpu"]),
+        settings=settings,
+        weights_bytes_per_chip=int(row["weights_bytes_per_chip"]),
+        num_blocks=int(row["num_blocks"]),
+        graphs=graphs,
+        is_complete=False,
+    )
+
+
+def engine_answer(profile: OneProfile, *, python: str, seconds: float) -> tuple[Deployment, Mapping[str, Any]]:
+    """Return a profile's deployment, and what the engine makes of its model. Raise as `compile_graphs`."""
+    deployment, config = resolve_question(profile)
+    rows = list(engine_rows(python, request(deployment, config), seconds=seconds))
+    answer = next((row["answer"] for row in rows if "answer" in row), None)
+    if answer is None:
+        raise QueryFailed("The engine ended without an answer.")
+    return deployment, {**answer, "config": config}
+
+
+def engine_rows(python: str, asked: Mapping[str, Any], *, seconds: float) -> Iterator[Mapping[str, Any]]:
+    """Yield the engine's rows. Raise `errors.QueryFailed` with its words where it refuses the profile."""
+    with tempfile.TemporaryDirectory(prefix="tpudeploy-engine-") as scratch:
+        for row in ask(python, asked, seconds=seconds, log=Path(scratch) / "log"):
+            if "refusal" in row and "graph" not in row:
+                raise QueryFailed(f"The engine refuses it: {row['refusal']}")
+            yield row
+
+
+def request(deployment: Deployment, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the engine is asked: the model, the slice, and the settings with every default decided."""
+    engine, kind = deployment.budget.engine, deployment.accelerator
+    if kind.generation not in _CHIPS or kind.hosts > 1:
+        raise UsageError(f"The engine is asked for one host of {' or '.join(_CHIPS)}, and this is {kind.name}.")
+    if engine is None or engine.tensor_parallel not in _DEVICES:
+        raise UsageError(
+            "The engine's settings are not known.",
+            hint="Write serving.max_model_len, max_num_batched_tokens and a tensor_parallel_size of 1, 2, 4 or 8.",
+        )
+    generation = catalog.generation(kind.generation)
+    return {
+        "chip": kind.generation,
+        "hbm_bytes": generation.most_bytes,
+        "tensor_parallel_size": engine.tensor_parallel,
+        "config": config,
+        "env": dict(deployment.container.environment) if deployment.attributes.get("serving.env") else {},
+        "args": _arguments(engine),
+    }
+
+
+def _arguments(engine: EngineSettings) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "max_model_len": engine.max_model_len,
+        "max_num_seqs": engine.max_num_seqs,
+        "max_num_batched_tokens": engine.max_num_batched_tokens,
+        "gpu_memory_utilization": engine.utilization,
+        "kv_cache_dtype": engine.kv_dtype,
+        "dtype": engine.dtype,
+    }
+    return arguments | ({"block_size": engine.block_size} if engine.block_size else {})
+
+
+def resolve_question(profile: OneProfile) -> tuple[Deployment, Mapping[str, Any]]:
+    """Return a profile's deployment and the config.json of its model. Raise `errors.UsageError` without one."""
+    from tpudeploy import loading
+
+    checked = loading.profile(profile)
+    deployment = loading.sized(checked)
+    text = loading.config_json_of(checked)
+    config = dict(answers.config_of(deployment.model_id)) if text is None else dict(read_row(text.encode()))
+    if not config:
+        hint = "Name its config.json in model.config; the engine reads the whole of it."
+        raise UsageError(f"The config of {deployment.model_id} is not known.", hint=hint)
+    return deployment, config
+
+
+def read(path: Path) -> Compiled:
+    """Return a file of compiled graphs. Raise `errors.UsageError` for another file."""
+    try:
+        row = read_row(read_file(path, _MOST_BYTES))
+        graphs = tuple(CompiledGraph(**graph) for graph in row["graphs"])
+        fields = {name: value for name, value in row.items() if name not in ("format", "graphs", "path")}
+        return Compiled(**fields, graphs=graphs, path=str(path))
+    except (OSError, KeyError, TypeError, QueryFailed) as cause:
+        raise UsageError(f"{path} does not have compiled graphs.", hint="`tpudeploy compile` writes one.") from cause
+
+
+def _keep(compiled: Compiled, folder: Path, name: str) -> Compiled:
+    path = folder / f"{compiled.engine}-{compiled.libtpu}" / name
+    kept = replace(compiled, path=str(path))
+    disk.replace(path, json.dumps(kept.to_dict(), indent=1) + "\n")
+    return kept
