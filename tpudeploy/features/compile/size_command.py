@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
@@ -33,7 +32,7 @@ def run(args: argparse.Namespace, context: Context) -> int | None:
     if args.engine and not args.python:
         raise UsageError("--engine needs --python PATH, a Python that has vllm-tpu.")
     (profile,) = context.load([args.profile], args)
-    files: dict[str, Any] = {"python": args.python if args.engine else "", "compiled": args.compiled}
-    result = size_with(profile, **files, seconds=_MINUTES)
+    file = None if args.compiled is None else context.folder / args.compiled
+    result = size_with(profile, python=args.python if args.engine else "", compiled=file, seconds=_MINUTES)
     show(result, context)
     return result.exit_code
