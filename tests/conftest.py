@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from command_line import REAL_BOOT, UNKIND, CommandLine, Open
+from command_line import CALM, REAL_BOOT, UNKIND, CommandLine, NextEvent, Open
 from github_api import GitHubApi, github_api
 from hypothesis import settings
 from journal import read_journal
@@ -38,9 +38,6 @@ PIPELINES = (
 settings.register_profile("steady", derandomize=True, deadline=None, database=None)
 settings.load_profile("steady")
 
-# A story observes at first every five seconds: of an apply at the product's own pace, half of the processor time goes into
-# observations without news.
-CALM = Patience(poll_first=5.0)
 COMPUTING = 2  # workers that have no test that waits to begin with
 
 
@@ -120,9 +117,9 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture
-def default_patience(request: pytest.FixtureRequest) -> Patience:
-    """The waiting times of `cli`: calm, but the product's own for what is marked `polls_every_second`."""
-    return Patience() if request.node.get_closest_marker("polls_every_second") else CALM
+def default_patience(request: pytest.FixtureRequest) -> Patience | None:
+    """The waiting times of `cli`: None for those of a calm story, the product's own for `polls_every_second`."""
+    return Patience() if request.node.get_closest_marker("polls_every_second") else None
 
 
 @pytest.fixture
@@ -131,7 +128,7 @@ def cli(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     request: pytest.FixtureRequest,
-    default_patience: Patience,
+    default_patience: Patience | None,
 ) -> Iterator[Open]:
     """`cli(trouble=[…], nodes="simulated")`: a cloud with that scenario, and a user's command line before it.
 
@@ -153,9 +150,10 @@ def cli(
             monkeypatch.setenv("TPU_EMULATOR_HOST", emulator.host)
             for variable in ("STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT", "TPUDEPLOY_BACKEND", *PIPELINES):
                 monkeypatch.delenv(variable, raising=False)
-            return CommandLine(
-                folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=patience or default_patience
-            )
+            jumps = played["nodes"] == "simulated" and not is_instant
+            calm = NextEvent(emulator=emulator, clock=clock) if jumps else CALM
+            own_patience = patience or default_patience or calm
+            return CommandLine(folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=own_patience)
 
         yield open_command_line
 

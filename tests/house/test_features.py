@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tpudeploy.operations import operation
 
 PACKAGE = Path(__file__).parents[2] / "tpudeploy"
 FOLDER = PACKAGE / "features"
+_IGNORED = {".git", ".venv", "__pycache__", "build", "mutants"}
 PROFILE = PACKAGE.parent / "profiles" / "gemma4-e2b-v6e1.yaml"
 # Whatever imports all of the deployer and asks it for everything that it has a table of.
 USE_EVERYTHING = """
@@ -111,6 +113,34 @@ def test_without_its_folder_everything_else_works(copy: Path, tmp_path: Path, na
     assert used.returncode == 0, used.stdout[-1000:] + used.stderr
     for absent in _without(name):
         assert f"usage: tpudeploy {absent} " not in used.stdout
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", FEATURES)
+def test_without_its_folder_the_kernels_quick_tests_pass(tmp_path: Path, name: str) -> None:
+    """They run from a copy of this folder, in which those who need the feature are missing too."""
+    root, copy = PACKAGE.parent, tmp_path / "kernel"
+    shutil.copytree(root, copy, ignore=_ignore)
+    for title, row in FEATURES.items():
+        if name in (title, *row.needs):
+            shutil.rmtree(copy / "tpudeploy" / "features" / title)
+    assert shutil.which("make"), "make is needed: its rule says what the quick tests are"
+    run = subprocess.run(
+        ["make", "--old-file", ".venv/installed-dev", "quick"],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": str(copy)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=3000,
+    )
+    assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-1000:]
+
+
+def _ignore(_folder: str, names: list[str]) -> set[str]:
+    """Return what a copy does not need: the environment, the history, caches and what was built."""
+    return {name for name in names if name in _IGNORED or (name.startswith(".") and name.endswith("_cache"))}
 
 
 def _without(name: str) -> set[str]:

@@ -228,6 +228,7 @@ def test_a_project_that_cannot_be_listed_at_once_is_looked_through_zone_by_zone(
     assert at.slices == {}
 
 
+@pytest.mark.polls_every_second("the deletions that are sent are counted")
 def test_a_refused_delete_is_asked_again_until_it_takes(cli: Open) -> None:
     at = cli(timings={"provisioning": 700.0})
     profile = at.write()

@@ -137,6 +137,7 @@ def test_a_request_that_lapses_is_cleared_away_and_the_next_zone_is_asked(cli: O
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
+@pytest.mark.polls_every_second("the minute of the decision is told")
 def test_a_slice_that_loops_in_provisioning_is_abandoned_for_the_next_zone(cli: Open) -> None:
     at = cli(trouble=[{"fault": "provisioning-loop", "zone": A, "for": 3000}])
     applied = at.run("apply", "-auto-approve", at.write())

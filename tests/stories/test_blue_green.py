@@ -17,7 +17,7 @@ BLUE = PROFILE + "lifecycle: {update: blue-green}\n"
 GREEN = BLUE.replace("16384", "8192")
 # The first slice is drained for twice as long as clients hold an endpoint. So the drain outlasts what jitter adds to the
 # start of the second one: it serves after about 165 s of acquisition and a boot of 420 s.
-LONG_HELD = Patience(held=300.0)
+LONG_HELD = Patience(poll_first=5.0, held=300.0)
 WHILE_DRAINING = 900.0
 DETAILED = "-detailed-exitcode"
 BROKEN = {"fault": "boot", "attempt": "2-", "crash": "error: unrecognized arguments: --no-such-flag", "times": 1}
@@ -291,7 +291,7 @@ def test_an_endpoint_is_withdrawn_before_its_slice_begins_to_leave(cli: Open) ->
 
 
 def test_how_long_clients_hold_an_endpoint_is_a_setting(cli: Open) -> None:
-    at = cli(patience=Patience(held=300.0))
+    at = cli(patience=LONG_HELD)
     profile = _deployed(at)
     (old,) = at.slices
     at.write(GREEN)

@@ -147,6 +147,7 @@ def test_an_api_that_does_not_answer_hides_nothing_at_the_other(cli: Open) -> No
     assert at.slices.get(current_slice(at)) == "ACTIVE", at.state()
 
 
+@pytest.mark.polls_every_second("a wait of two minutes is told")
 def test_a_lone_request_at_a_silent_api_does_not_end_the_search_at_the_other(cli: Open) -> None:
     """The TPU API answers nothing after the first request, and Compute Engine has no capacity for half an hour."""
     at = cli(

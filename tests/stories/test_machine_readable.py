@@ -182,6 +182,7 @@ def test_what_stops_a_run_is_the_last_line_with_every_problem(cli: Open) -> None
     assert [line["type"] for line in lines(refused)] == ["version", "plan", "error"]
 
 
+@pytest.mark.polls_every_second("a state that lasts ten seconds is seen")
 def test_each_move_in_the_queue_names_where_it_came_from(cli: Open) -> None:
     at = cli()
     at.write()

@@ -96,6 +96,7 @@ def test_a_failed_boot_reads_well(cli: Open) -> None:
     _holds(at, "plan-after-crash", "plan", profile)
 
 
+@pytest.mark.polls_every_second("a whole screen, with each state")
 def test_a_wait_that_ends_reads_well(cli: Open) -> None:
     at = cli(trouble=[{"fault": "wait-for-ever"}])
     profile = at.write()
@@ -150,6 +151,7 @@ def test_a_lost_state_reads_well(cli: Open) -> None:
 
 
 @pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
+@pytest.mark.polls_every_second("a whole screen, with each state")
 def test_a_hunt_in_many_places_reads_well(cli: Open) -> None:
     queues = {"fault": "wait-for-ever", "model": "FLEX_START"}
     quota = {"fault": "quota-zero", "model": "SPOT", "zone": "us-west1-c"}

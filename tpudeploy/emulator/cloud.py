@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,9 @@ class Agenda:
             moment, _, action = heapq.heappop(self._due)
             action(moment)
 
-    def next_moment(self) -> float | None:
-        return self._due[0][0] if self._due else None
+    def next_moment(self) -> float:
+        """Return when the next action is due; infinite without one."""
+        return self._due[0][0] if self._due else inf
 
 
 class Cloud:
@@ -210,6 +212,18 @@ class Cloud:
     def age(self) -> None:
         with self.lock:
             self.agenda.run(self.clock.now())
+
+    def next_moment(self) -> float:
+        """Return the next moment at which something changes without a caller; infinite if nothing will."""
+        now = self.clock.now()
+        requests = (*self.slices.values(), *self.instances.values(), *self.groups.values())
+        moments = [
+            self.agenda.next_moment(),
+            *(moment for request in requests for moment in request.appearances),
+            *(moment for row in self.troubles for moment in row.edges(now, self.began)),
+            *(moment for hosts in self.hosts.values() for host in hosts if (moment := host.next_moment()) is not None),
+        ]
+        return min((moment for moment in moments if moment > now), default=inf)
 
     def close(self) -> None:
         with self.lock:

@@ -179,6 +179,12 @@ class Emulator:
         for host in hosts:
             host.settle()
 
+    def next_moment(self) -> float:
+        """Return when something changes next without a caller, in seconds since the epoch; infinite if nothing will."""
+        with self._cloud.lock:
+            self._cloud.age()
+            return self._cloud.next_moment()
+
     def log(self, name: str, worker: int = 0) -> str:
         """Return what the startup script of a node printed. Raise KeyError where no machine of this name runs."""
         return self._host(name, worker).log()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -83,6 +83,14 @@ class ChipRequest:
         if self.hidden_until > now or late is None or self.creation is None:
             return self.hidden_until <= now
         return self.creation.ended_at is not None and self.creation.ended_at + late["seconds"] <= now
+
+    @property
+    def appearances(self) -> Iterator[float]:
+        """Yield the moments from which on it is visible and listed, as far as they are known."""
+        yield from (self.hidden_until, self.unlisted_until)
+        late = self.fault_settings("hidden-after-operation")
+        if late is not None and self.creation is not None and self.creation.ended_at is not None:
+            yield self.creation.ended_at + late["seconds"]
 
     def is_listed(self, now: float) -> bool:
         return self.is_visible(now) and self.unlisted_until <= now

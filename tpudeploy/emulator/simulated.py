@@ -117,6 +117,14 @@ class Simulated(Scriptless):
         if self._change and self._change == self._undone:
             self._undo(self._cause, at=self._booted_at)  # a reboot does not repeat a change that failed
 
+    def next_moment(self) -> float | None:
+        """Return when the phase of the boot changes next; None where it does not."""
+        if self._booted_at is None:
+            return None
+        now = self._facts.clock.now()
+        moments = (self._booted_at + begins * self._boot_seconds for _, begins in _PHASES)
+        return min((moment for moment in moments if moment > now), default=None)
+
     def _take_over_change(self) -> None:
         """Begin a change of the metadata. A watcher would do so at once; here the next look does."""
         change = self._facts.metadata().get("tpudeploy-change", "")

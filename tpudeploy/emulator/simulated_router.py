@@ -84,6 +84,14 @@ class SimulatedRouter(Scriptless):
     def announce_preemption(self) -> None:
         """Do nothing: the script of a router does not look for a notice."""
 
+    def next_moment(self) -> float | None:
+        """Return when the router is installed, or has read the list that was noticed; None where nothing is due."""
+        if self._booted_at is None:
+            return None
+        now = self._facts.clock.now()
+        moments = (self._booted_at + self._boot_seconds, self._seen[1] + _LOAD_SECONDS)
+        return min((moment for moment in moments if moment > now), default=None)
+
     def _report(self) -> dict[str, str | int]:
         can_report = self._behaviour.guest_attributes and self._facts.enables_guest_attributes
         if self._booted_at is None or not can_report:

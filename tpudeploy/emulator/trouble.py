@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -89,6 +89,12 @@ class Trouble:
         since = (now - first * _HOUR) % _DAY
         length = (last - first) % 24 * _HOUR or _DAY
         return None if since >= length else min(now - since + length, began + self.until)
+
+    def edges(self, now: float, began: float) -> Iterator[float]:
+        """Yield the moments from now on at which this row begins or ceases to hold, in seconds since the epoch."""
+        yield from (began + self.since, began + self.until)
+        if self.hours is not None:
+            yield from (next_hour(hour, now) for hour in self.hours)
 
     @property
     def settings(self) -> dict[str, Any]:
