@@ -7,14 +7,41 @@ import pytest
 from tpudeploy import catalog
 from tpudeploy.catalog import families
 from tpudeploy.domain.budget import EngineSettings, HbmBudget
-from tpudeploy.domain.model import LanguageModel
+from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.model import (
+    Attention,
+    EngineAnswer,
+    Experts,
+    FeedForward,
+    Implementation,
+    LanguageModel,
+    Vision,
+)
 from tpudeploy.sizing import compute_budget
 from tpudeploy.sizing.advice import remedies
-from tpudeploy.sizing.stages import layers_per_stage, stages
+from tpudeploy.sizing.stages import can_be_split, layers_per_stage, stages
 from tpudeploy.sizing.weights import parameters
 
 MODEL = "Qwen/Qwen3-235B-A22B-Instruct-2507"
 PLACES = {"v6e-16": (4, 4), "v6e-32": (4, 8)}
+
+
+ATTENTION = Attention(layers=6, cached=6, heads=8, kv_heads=2, head_dim=64)
+DENSE = LanguageModel(
+    name="six layers of one kind",
+    architecture="",
+    implementation=Implementation.JAX,
+    layers=6,
+    hidden=512,
+    vocabulary=1000,
+    is_tied=False,
+    max_position=4096,
+    attention=(ATTENTION,),
+    feed_forward=(FeedForward(layers=6, width=2048),),
+    norms=50,
+)
+EXPERTS = Experts(layers=6, count=4, width=128)
+MIXTURE = replace(DENSE, feed_forward=(), experts=EXPERTS)
 
 
 def model(name: str = MODEL) -> LanguageModel:
@@ -42,6 +69,50 @@ def test_layers_that_are_left_over_go_to_stages_from_the_last_but_one_backwards(
     layers: int, count: int, expected: tuple[int, ...]
 ) -> None:
     assert layers_per_stage(layers, count) == expected
+
+
+@pytest.mark.parametrize(
+    ("whole", "is_known"),
+    [
+        pytest.param(DENSE, True, id="each layer has the same attention and the same feed-forward"),
+        pytest.param(MIXTURE, True, id="each layer has the same attention and the same experts"),
+        pytest.param(
+            replace(DENSE, attention=(ATTENTION, replace(ATTENTION, layers=3, cached=3))),
+            False,
+            id="some layers have another attention",
+        ),
+        pytest.param(
+            replace(DENSE, feed_forward=(FeedForward(layers=6, width=2048), FeedForward(layers=2, width=512))),
+            False,
+            id="some layers have a wider feed-forward",
+        ),
+        pytest.param(replace(DENSE, experts=replace(EXPERTS, layers=5)), False, id="the first layer has no experts"),
+        pytest.param(replace(DENSE, vision=Vision(heads=8, split=1, replicated=1)), False, id="it sees"),
+        pytest.param(replace(DENSE, per_layer_width=256), False, id="each layer has an input of its own"),
+        pytest.param(
+            replace(DENSE, answer=EngineAnswer(release="", parameters=1, active=1, checkpoint_bytes=1, weights={})),
+            False,
+            id="the engine alone knows what it loads",
+        ),
+    ],
+)
+def test_a_model_whose_layers_differ_has_one_stage(whole: LanguageModel, is_known: bool) -> None:
+    assert can_be_split(whole) is is_known
+    assert len(stages(whole, 2)) == (2 if is_known else 1)
+    assert stages(whole, 1) == (whole,)
+
+
+@pytest.mark.parametrize("whole", [DENSE, MIXTURE], ids=["dense", "mixture"])
+def test_each_stage_has_its_share_of_all_that_layers_have_and_the_outer_ones_a_table(whole: LanguageModel) -> None:
+    parts = stages(whole, 4)
+    assert [part.layers for part in parts] == [1, 2, 2, 1]
+    for part in parts:
+        assert [(kind.layers, kind.cached) for kind in part.attention] == [(part.layers, part.layers)]
+        assert part.feed_forward == tuple(replace(each, layers=part.layers) for each in whole.feed_forward)
+        assert part.experts == (None if whole.experts is None else replace(EXPERTS, layers=part.layers))
+    assert [repr(part.norms) for part in parts] == ["8", "16", "16", "8"]
+    assert [part.vocabulary for part in parts] == [1000, 0, 0, 1000]
+    assert all(part.is_tied for part in parts), "an input or an output table: one"
 
 
 @pytest.mark.parametrize(("name", "billions"), [(MODEL, 235.1), ("Qwen/Qwen3-Coder-480B-A35B-Instruct", 480.2)])
