@@ -115,7 +115,7 @@ def test_without_its_folder_everything_else_works(copy: Path, tmp_path: Path, na
         assert f"usage: tpudeploy {absent} " not in used.stdout
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", FEATURES)
 def test_without_its_folder_the_kernels_quick_tests_pass(tmp_path: Path, name: str) -> None:

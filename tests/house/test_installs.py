@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("tool", ["uv tool install", "pipx install", "pip install"])
