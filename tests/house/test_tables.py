@@ -45,7 +45,13 @@ from tpudeploy.sizing.checks.check import Check
 from tpudeploy.workspace import Workspace
 
 STATELESS = {"validate", "render", "size", "explain", "version"}  # they read profiles and tables alone
-_OF_THE_PLAN = {"adopt", "replace", "refresh_only", "target"}  # options of `apply` and `destroy` for the plan they make
+_OF_THE_PLAN = {
+    "adopt",
+    "replace",
+    "refresh_only",
+    "start",
+    "target",
+}  # options of `apply` and `destroy` for the plan they make
 ROOT = Path(__file__).parents[2]
 
 
