@@ -11,6 +11,7 @@ from typing import Protocol
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.boots import BootRecord
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.facts import Facts, Unknown
@@ -264,13 +265,27 @@ class EngineSource(Protocol):
     def read_facts(self, deployment: Deployment, slice_: Slice, health: Health) -> EngineReport: ...
 
 
+class BootStore(Protocol):
+    """The boots that were verified here. It never raises: a run is worth more than its record."""
+
+    def read(self) -> tuple[BootRecord, ...]:
+        """Return the boots, oldest first."""
+        ...
+
+    def add(self, record: BootRecord) -> None: ...
+
+
 @frozen
 class VerifySources:
-    """The sources of a verification. `applied` returns the deployment as applied with these attributes, or None."""
+    """The sources of a verification, and where its results are kept.
+
+    `applied` returns the deployment as applied with these attributes, or None.
+    """
 
     engine: EngineSource
     logs: Logs
     applied: Callable[[Deployment, Mapping[str, Json]], Deployment | None]
+    boots: BootStore
 
 
 class Meter(Protocol):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain import events
     from tpudeploy.domain.accelerator import Backend
     from tpudeploy.engine.budget import CreateBudget
-    from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, VerifySources, World
+    from tpudeploy.ports import BootStore, Clock, PinStore, Sources, StateBackend, Survey, VerifySources, World
 
 _PROJECT_VARIABLE = "GOOGLE_CLOUD_PROJECT"
 
@@ -196,7 +196,16 @@ class Adapters:
         from tpudeploy.adapters.http_probe import HttpEngineSource
         from tpudeploy.ports import VerifySources
 
-        return VerifySources(engine=HttpEngineSource(self.probe), logs=self.cloud_logs, applied=loading.applied)
+        return VerifySources(
+            engine=HttpEngineSource(self.probe), logs=self.cloud_logs, applied=loading.applied, boots=self.boots
+        )
+
+    @property
+    def boots(self) -> BootStore:
+        from tpudeploy.adapters.boot_file import BootFile
+        from tpudeploy.adapters.state.disk import Folder
+
+        return BootFile(Folder(self._local_folder, root=self.folder), emulated=self.is_emulated)
 
     @cached_property
     def _creates(self) -> dict[Backend, CreateBudget]:

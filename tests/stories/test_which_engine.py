@@ -41,7 +41,7 @@ def problems(at: CommandLine, *words: str) -> Mapping[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "sentence"),
     [
         ("vllm/vllm-tpu:nightly", "Which release vllm/vllm-tpu:nightly has is not known"),
         ("vllm/vllm-tpu:nightly-20260801-1a2b3c4-5d6e7f8", "5d6e7f8 has is not known"),
@@ -49,17 +49,19 @@ def problems(at: CommandLine, *words: str) -> Mapping[str, dict[str, Any]]:
         (OWN, f"Which engine {OWN} has is not known"),
     ],
 )
-def test_a_release_that_nothing_names_is_said_to_be_unknown_everywhere(at: CommandLine, name: str, told: str) -> None:
+def test_a_release_that_nothing_names_is_said_to_be_unknown_everywhere(
+    at: CommandLine, name: str, sentence: str
+) -> None:
     warning = problems(at, *image(name))["TPU1341"]
     assert warning["severity"] == "warning"
-    assert told in warning["message"]
+    assert sentence in warning["message"]
     assert "as 0.32.0 allocates it: neither is certain" in warning["message"]
     sized = at.run("size", "gemma.yaml", *image(name))
     assert "engine: tpu-inference of an unknown release" in sized.words or "engine that is not known" in sized.words
     assert size(at, *image(name))["engine"]["release"] is None
     assert "Figures are for tpu-inference 0.32.0" in sized.words
     planned = at.run("plan", "gemma.yaml", *image(name))
-    assert told in planned.words
+    assert sentence in planned.words
     assert "Figures are for tpu-inference 0.32.0" in planned.words
     assert "unknown release" in planned.words or "an engine that is not known" in planned.words
 
@@ -119,3 +121,29 @@ def test_torchtpu_gets_its_own_variables_and_no_promise_or_release_of_another_en
     assert "TORCH_TPU_TIER3_COMPILATION_CACHE_ROOT=/root/.cache/vllm/xla_cache" in script
     assert "VLLM_XLA_CACHE_PATH" not in script
     assert "TORCH_TPU" not in at.run("render", "gemma.yaml", "docker").out
+
+
+def test_the_release_that_an_engine_reports_at_boot_is_known_from_then_on(cli: Open) -> None:
+    at: CommandLine = cli(boot={"release": "0.31.0"})
+    at.write()
+    nightly = image("vllm/vllm-tpu:nightly")
+    assert "TPU1341" in problems(at, *nightly)
+    assert at.run("apply", "gemma.yaml", "-auto-approve", *nightly).code == 0
+    lock = json.loads((at.folder / "tpudeploy.lock.json").read_text(encoding="utf-8"))
+    assert lock["releases"] == {lock["images"]["vllm/vllm-tpu:nightly"]: "0.31.0"}
+    tree = size(at, *nightly)
+    assert tree["engine"] == {"kind": "tpu-inference", "release": "0.31.0", "known_from": "boot"}
+    assert "has vLLM 0.31.0 by its last boot" in problems(at, *nightly)["TPU1341"]["message"]
+
+
+def test_a_verified_boot_says_how_far_off_the_prediction_was(cli: Open) -> None:
+    at: CommandLine = cli(boot={"kv_blocks": 18_000})
+    at.write()
+    assert size(at)["boots"] == []
+    at.run("apply", "gemma.yaml", "-auto-approve")
+    (boot,) = size(at)["boots"]
+    assert (boot["engine"], boot["release"], boot["model"]) == ("tpu-inference", "0.32.0", "google/gemma-4-E2B-it")
+    assert boot["predicted"]["num_blocks"] > 0
+    assert boot["measured"]["num_blocks"] > 0
+    assert "1 verified boot of this engine, model and slice; of the last one" in at.run("size", "gemma.yaml").words
+    assert size(at, *image("vllm/vllm-tpu:v0.30.0"))["boots"] == []

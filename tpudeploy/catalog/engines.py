@@ -147,6 +147,12 @@ def identify(
     return engine
 
 
+def release_in(text: str) -> str:
+    """Return the release in a tag or in the version that an engine reports, without its local part, or ""."""
+    match = _RELEASE.fullmatch(text)
+    return "" if match is None else match["release"]
+
+
 def names_release(tag: str) -> bool:
     """Return whether a tag names a release, whatever the image is."""
     return _RELEASE.fullmatch(tag) is not None

@@ -311,6 +311,7 @@ def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Emula
         "kv_blocks": behaviour.kv_blocks,
         "block_size": behaviour.block_size,
         "serves": behaviour.serves,
+        "release": behaviour.release,
         "instead": behaviour.instead,
         "load": behaviour.load,
         "knows": behaviour.knows,

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
+from tpudeploy.catalog.engines import release_in
 from tpudeploy.catalog.families import is_listed
 from tpudeploy.domain import events
+from tpudeploy.domain.boots import BootRecord
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.engine import EngineKind, EngineOrigin
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.frozen import frozen, replace
@@ -13,7 +18,7 @@ from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.pins import FILE, Name, Pin, PinKind, Pins, is_emulated
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
-from tpudeploy.pins import in_attributes, names_with_pins, new, unused, with_pins
+from tpudeploy.pins import DIGEST, in_attributes, names_with_pins, new, unused, with_pins
 from tpudeploy.ports import PinStore, Sources, World
 
 _AT_ONCE = 8
@@ -90,6 +95,23 @@ def hold(
         world.emit(events.Warned(at=world.clock.now(), address="", message=error.message, hint=hint))
         return
     report(world, before, new(before, candidates))
+
+
+def note_releases(store: PinStore, boots: Iterable[BootRecord], deployments: Iterable[Deployment]) -> None:
+    """Write the releases that engines reported, by digest, for images whose name and tag tell none.
+
+    A file that cannot be written is left as it is: the release is then as unknown as before.
+    """
+    digests = {
+        str(deployment.attributes.get(DIGEST, deployment.engine.image.partition("@")[2]))
+        for deployment in deployments
+        if deployment.engine.kind is not EngineKind.UNKNOWN and deployment.engine.origin is not EngineOrigin.TAG
+    }
+    reports = {record.digest: release_in(record.release) for record in boots if record.digest in digests}
+    releases = {digest: release for digest, release in reports.items() if digest and release}
+    if releases:
+        with suppress(StateError):
+            store.update(lambda current: replace(current, releases={**current.releases, **releases}))
 
 
 def renew(

@@ -24,6 +24,7 @@ from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import open_session
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.ports import VerifySources, World
+from tpudeploy.verify.calibration import record_of
 from tpudeploy.verify.details import details
 from tpudeploy.verify.settings import verify_settings
 
@@ -107,6 +108,9 @@ class Verifier:
             if verification.broken:
                 self.not_in_effect.append(_error(verification))
             self._verifications[server.attempt.name] = verification
+            record = record_of(deployment, verification, at=self._world.clock.now())
+            if record is not None:
+                sources.boots.add(record)
 
 
 def verify(world: World, sources: VerifySources, deployment: Deployment) -> tuple[ReplicaVerification, ...]:

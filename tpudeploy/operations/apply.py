@@ -52,7 +52,7 @@ def apply(
     from tpudeploy.domain.plan import Mode
     from tpudeploy.domain.plan import Plan as Planned
     from tpudeploy.engine import apply as engine
-    from tpudeploy.engine.pins import hold
+    from tpudeploy.engine.pins import hold, note_releases
     from tpudeploy.engine.refresh import record
     from tpudeploy.pins import in_attributes
 
@@ -89,6 +89,7 @@ def apply(
             max_requests=max_requests,
             on_started=lambda: hold(world, adapters.pins, pins, checkpoints),
         )
+    note_releases(adapters.pins, adapters.boots.read(), [goal.deployment for goal in plan.goals if goal.deployment])
     return Report.from_domain(report)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from tpudeploy.operations.declaration import Access, Operation, flag, profile
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
+    from tpudeploy.domain.boots import BootRecord
     from tpudeploy.domain.budget import HbmBudget, Unsized
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.engine import Engine
@@ -34,6 +35,7 @@ class Size(Result):
     budget: HbmBudget | Unsized
     diagnostics: tuple[Diagnostic, ...]
     warnings: tuple[Diagnostic, ...]
+    boots: tuple[BootRecord, ...]
     sweep: SizeSweep | None
 
     @property
@@ -47,6 +49,7 @@ class Size(Result):
             "task": self.task.task.value,
             "task_origin": self.task.because,
             "engine": self.engine.to_dict(),
+            "boots": [asdict(record) for record in self.boots],
             **self.budget.to_dict(),
         }
         keys["diagnostics"] = [asdict(diagnostic) for diagnostic in self.diagnostics]
@@ -66,6 +69,7 @@ class Size(Result):
             "task": {"type": "string", "description": "generate, embed, score, classify, pool or unknown"},
             "task_origin": {"type": "string", "description": "what decided the task"},
             "engine": part({"kind": str, "release": str | None, "known_from": str}),
+            "boots": {"type": "array", "description": "verified boots of this engine, release, model and slice"},
             "fits": {
                 "type": ["boolean", "null"],
                 "description": "whether the server starts with this memory; null if unknown: `cannot_size_because` "
@@ -75,12 +79,13 @@ class Size(Result):
             "diagnostics": tuple[Diagnostic, ...],
             **budget,
         }
-        return document("size", keys, optional=[*budget, "task", "task_origin", "engine"])
+        return document("size", keys, optional=[*budget, "task", "task_origin", "engine", "boots"])
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.views import size as view
 
-        text = f"{view.size(self.name, self.budget, paint)}{view.engine(self.engine)}{view.task(self.task)}"
+        about_engine = f"{view.engine(self.engine)}{view.boots(self.boots)}"
+        text = f"{view.size(self.name, self.budget, paint)}{about_engine}{view.task(self.task)}"
         return text if self.sweep is None else f"{text}\n\n{view.sweep(self.sweep, paint, width=width)}"
 
     def messages(self, paint: Paint) -> str:
@@ -96,10 +101,13 @@ def size(workspace: Workspace, profile: OneProfile, *, sweep: bool = False) -> S
 
     With `sweep`, try other slices too. Raise `errors.ConfigError` for `model.config`.
     """
-    return predict_size(profile, sweep=sweep, pins=workspace.adapters.pins.read())
+    adapters = workspace.adapters
+    return predict_size(profile, sweep=sweep, pins=adapters.pins.read(), boots=adapters.boots.read())
 
 
-def predict_size(profile: OneProfile, *, sweep: bool = False, pins: Pins | None = None) -> Size:
+def predict_size(
+    profile: OneProfile, *, sweep: bool = False, pins: Pins | None = None, boots: Iterable[BootRecord] = ()
+) -> Size:
     """Return what `Workspace.size` returns, without a workspace: this is `tpudeploy.size`."""
     from tpudeploy import loading
 
@@ -112,8 +120,19 @@ def predict_size(profile: OneProfile, *, sweep: bool = False, pins: Pins | None 
         budget=deployment.budget,
         diagnostics=diagnostics,
         warnings=profile.warnings,
+        boots=tuple(record for record in boots if _is_alike(record, deployment)),
         sweep=_sweep(deployment) if sweep else None,
     )
+
+
+def _is_alike(record: BootRecord, deployment: Deployment) -> bool:
+    """Return whether a boot was of this engine, release, model and slice."""
+    from tpudeploy.catalog.engines import numbers
+
+    engine = deployment.engine
+    is_same_release = engine.release is None or numbers(record.release) == numbers(engine.release)
+    alike = (record.engine, record.model, record.accelerator_type)
+    return is_same_release and alike == (engine.kind.value, deployment.model_id, deployment.accelerator.name)
 
 
 def _sweep(deployment: Deployment) -> SizeSweep | None:

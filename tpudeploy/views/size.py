@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from tpudeploy.catalog.engines import DIFFERENCES, is_known, release
+from tpudeploy.domain.boots import BootRecord
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.engine import Engine, EngineKind, EngineOrigin
 from tpudeploy.domain.task import TASKS, Task, TaskOrigin
@@ -51,6 +52,16 @@ _OPTIONAL_COLUMNS = (8, 6, 1)  # the first that a narrow terminal has no room fo
 def engine(image: Engine) -> str:
     """Return the line about the engine that the figures are for."""
     return f"\n  engine: {image.title}{_ORIGINS[image.origin]}{'' if _is_its_own(image) else f'. {_figures(image)}'}"
+
+
+def boots(records: Sequence[BootRecord]) -> str:
+    """Return the line about verified boots of this kind: how many, and how far off the last prediction was."""
+    if not records:
+        return ""
+    deviations = {name: records[-1].deviation(name) for name in ("num_blocks", "kv_cache_tokens", "graphs")}
+    texts = [f"{name} {value:+.2%}" for name, value in deviations.items() if value is not None]
+    last = f"; of the last one, measured against predicted: {', '.join(texts)}" if texts else ""
+    return f"\n  boots: {words.plural(len(records), 'verified boot')} of this engine, model and slice{last}"
 
 
 def _is_its_own(image: Engine) -> bool:

@@ -125,6 +125,7 @@ class Behaviour:
     * `kv_blocks`, `block_size`: override the measured boots.
     * `serves`: what the model does, in vLLM's words (generate, embed, classify, score, token_classify), whatever its
       arguments and its name say.
+    * `release`: the version that the engine reports; by default that of the image's tag, or the newest.
     * `instead`: other values that the engine takes for these flags: its effective settings differ from its arguments.
     * `load`: what its /metrics report beside the requests that passed: vLLM's names without `vllm:`, a reason behind
       a dot, as in {num_requests_waiting_by_reason.capacity: 12, kv_cache_usage_perc: 0.93}. Simulated nodes without
@@ -156,6 +157,7 @@ class Behaviour:
     kv_blocks: int | None = None
     block_size: int | None = None
     serves: str = ""
+    release: str = ""
     instead: Mapping[str, str] = field(default_factory=dict)
     load: dict[str, float] = field(default_factory=dict)
     guest_attributes: bool = True

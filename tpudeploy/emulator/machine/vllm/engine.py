@@ -168,7 +168,7 @@ def new_engine(written_arguments: Arguments, task: Mapping[str, Any]) -> Emulate
         gpu_memory_utilization=float(arguments.text("gpu-memory-utilization", "0.92")),
         prefix_caching=arguments.flags.get("enable-prefix-caching") != ("no",),
         user_block_size=arguments.has("block-size"),
-        version=release_of(task["image"]) or VLLM_VERSION,
+        version=task.get("release") or release_of(task["image"]) or VLLM_VERSION,
         load=task["load"],
         graphs=graphs_of(arguments, task["environment"]),
         knows=min(_matching_figures(arguments, task, "knows"), default=None),
