@@ -37,13 +37,13 @@ def refusals(root: MapNode, path: Path, flag: Flag, entry: Entry, severity: Seve
         return
     if flag.name == "tool-call-parser" and look.argument_value(root, "enable-auto-tool-choice") is not True:
         severity = Severity.WARNING  # the engine starts, and does not look it up
-    value = plain(entry.value)
+    value, version = plain(entry.value), look.release(root)
     if flag.name == "show-hidden-metrics-for-version" and not re.fullmatch(_VERSION, str(value)):
         message, hint = f"`--{flag.name}` must be a version, not {quoted(str(value))}", 'e.g. "0.31"'
         yield problem(codes.FLAG_VALUE, message, entry.value.at, path=path, hint=hint, severity=severity)
-    field_refusals = list(values.refusals(flag, value))
+    field_refusals = list(values.refusals(flag, value, version))
     for refusal in field_refusals:
-        yield _diagnostic(flag, path, entry.value, refusal, severity)
+        yield _diagnostic(flag, path, entry.value, refusal, severity=severity, version=version)
     if not field_refusals and flag.name in _FIELD_RULES:
         yield from _check_fields(root, path, flag, entry, severity)
 
@@ -60,18 +60,20 @@ def _check_fields(root: MapNode, path: Path, flag: Flag, entry: Entry, severity:
         yield problem(codes.FLAG_VALUE, text, entry.key, path=path, hint=hint, severity=severity)
 
 
-def _diagnostic(flag: Flag, path: Path, node: Node, refusal: values.ValueRefusal, severity: Severity) -> Diagnostic:
+def _diagnostic(
+    flag: Flag, path: Path, node: Node, refusal: values.ValueRefusal, *, severity: Severity, version: str
+) -> Diagnostic:
     at, word = _place(node, refusal)
     listed = list(refusal.choices[:_MOST_LISTED])
     if len(refusal.choices) > _MOST_LISTED:
         listed.append("…")
     reason = refusal.message.replace("{choices}", ", ".join(listed))
     if refusal.is_key:
-        message = f"`--{flag.name}` {reason} in vLLM {VLLM_VERSION}"
+        message = f"`--{flag.name}` {reason} in vLLM {version}"
         word = str(refusal.path[-1])
     else:
         where = " ".join([f"`--{flag.name}`", *filter(None, [".".join(map(str, refusal.path))])])
-        message = f"{where} {reason} in vLLM {VLLM_VERSION}"
+        message = f"{where} {reason} in vLLM {version}"
         message += "" if word is None else f", not {quoted(word)}"
     hint = did_you_mean(word or "", refusal.choices)
     return problem(codes.FLAG_VALUE, message, at, path=(*path, *refusal.path), hint=hint, severity=severity)

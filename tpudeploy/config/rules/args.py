@@ -25,9 +25,10 @@ _KEY_OF_FLAG = {flag: key for key, flag in FLAG_OF_KEY.items()}
 def args(root: MapNode) -> Iterator[Diagnostic]:
     first: dict[str, Location] = {}
     arguments = look.entries(root, _ARGS)
-    names = {flag.name for name in arguments if (flag := flags.find(name)) is not None}
+    version = look.release(root)
+    names = {flag.name for name in arguments if (flag := flags.find(name, version)) is not None}
     for name, entry in arguments.items():
-        flag = flags.find(name)
+        flag = flags.find(name, version)
         if flag is None:
             yield _unknown(root, name, entry, names)
         elif flag.name in first:
@@ -68,11 +69,12 @@ def _check_value(root: MapNode, path: Path, flag: flags.Flag, entry: Entry) -> I
 
 
 def _unknown(root: MapNode, name: str, entry: Entry, names: Collection[str]) -> Diagnostic:
-    removal = flags.removal(name)
+    version = look.release(root)
+    removal = flags.removal(name, version)
     if removal is None:
-        message, hint = f"vLLM {flags.VLLM_VERSION} has no flag {quoted(name)}", _suggestion(root, name, names)
+        message, hint = f"vLLM {version} has no flag {quoted(name)}", _suggestion(root, name, names)
     else:
-        message = f"vLLM {flags.VLLM_VERSION} has no flag {quoted(name)} any more; {removal.last} had it"
+        message = f"vLLM {version} has no flag {quoted(name)} any more; {removal.last} had it"
         hint = removal.instead
     severity, unlike = severity_of_tables(root), unlike_tables(root)
     message += f"; {unlike}" if unlike else ""
@@ -92,12 +94,13 @@ def _suggestion(root: MapNode, name: str, names: Collection[str]) -> str:
     foreign = FLAGS.get(name.lstrip("-").replace("-", "_"))
     if foreign is not None:
         return foreign
-    near = flags.nearest(name)
+    version = look.release(root)
+    near = flags.nearest(name, version)
     if near is None or near.name in names or near.name in SECRET_OF_FLAG:
-        return "" if near is not None else _hint(flags.advice(name))
+        return "" if near is not None else _hint(flags.advice(name, version))
     key = _KEY_OF_FLAG.get(near.name)
     if key is None:
-        return _hint(flags.advice(name))
+        return _hint(flags.advice(name, version))
     return f"write `{dotted(key)}` instead" if find(root, key) is None else f"{dotted(key)} is already set"
 
 

@@ -143,23 +143,23 @@ _NOT_ON_TPU: Mapping[str, _NotOnTpu] = {
 
 def on_tpu(root: MapNode) -> Iterator[Diagnostic]:
     """Report a flag that vLLM refuses on TPU, regardless of other flags."""
-    settings = look.settings(root)
+    settings, version = look.settings(root), look.release(root)
     for name, row in _NOT_ON_TPU.items():
         flag = settings.get(name)
-        if flag is not None and _is_refused(flag, row):
+        if flag is not None and _is_refused(flag, row, version):
             value = f" {flag.value}" if row.values or row.only else ""
             message = f"--{name}{value} does not work on TPU: {row.because}"
             severity = image.severity_of_tables(root)
             yield problem(codes.FLAG_NOT_ON_TPU, message, flag.at, path=flag.path, hint=row.instead, severity=severity)
 
 
-def _is_refused(flag: look.Setting, row: _NotOnTpu) -> bool:
+def _is_refused(flag: look.Setting, row: _NotOnTpu, version: str) -> bool:
     word = flag.value.lower() if isinstance(flag.value, str) else flag.value
     if row.values:
         return word in row.values
     if row.only:
         # `args` and `engine_values` report a value that vLLM has on no hardware.
-        return word not in row.only and _is_valid(str(flag.path[-1]), flag.value)
+        return word not in row.only and _is_valid(str(flag.path[-1]), flag.value, version)
     return word not in (None, False, "", "none")
 
 
@@ -309,7 +309,7 @@ def environ_validation(root: MapNode) -> Iterator[Diagnostic]:
     if flag is None or flag.value is not True:
         return
     env = look.entries(root, _ENV)
-    unknown = {name for name in env if name.startswith("VLLM_") and not variables.is_read(name)}
+    unknown = {name for name in env if name.startswith("VLLM_") and not variables.is_read(name, look.release(root))}
     unknown |= {
         name for name, keys in _NOT_IN_VLLM.items() if name in env or any(find(root, key) is not None for key in keys)
     }
@@ -350,7 +350,7 @@ def speculation(root: MapNode) -> Iterator[Diagnostic]:
             parts[field] = part
     if whole is None and not parts:
         yield from _metrics_without_speculation(root)
-    elif whole is None or _is_valid(_SPECULATIVE, whole.value):
+    elif whole is None or _is_valid(_SPECULATIVE, whole.value, look.release(root)):
         yield from _speculation_together(root, whole, parts)
 
 
@@ -397,13 +397,13 @@ def _draft_layers(root: MapNode, fields: Mapping[str, Json]) -> Iterator[tuple[s
     yield f"method mtp needs the field `model`: {model.name} has no draft layers of its own", hint
 
 
-def _is_valid(name: str, value: Json) -> bool:
+def _is_valid(name: str, value: Json, version: str) -> bool:
     """Return whether the flag takes the value; otherwise `args` or `engine_values` reports that first."""
-    flag = flags.find(name)
+    flag = flags.find(name, version)
     if flag is None:
         return True
     try:
         flags.express(flag, value)
     except flags.Inexpressible:
         return False
-    return not list(values.refusals(flag, value))
+    return not list(values.refusals(flag, value, version))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from tpudeploy.catalog import releases
 from tpudeploy.catalog.engines import identify, names_release
 from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.config import codes
@@ -139,7 +140,7 @@ def unlike_tables(root: MapNode) -> str:
         return f"the image has another engine, {engine.kind}"
     if engine.release is None:
         return "which release the image has is not known"
-    return "" if engine.release == VLLM_VERSION else f"the image has vLLM {engine.release}"
+    return "" if engine.release in releases.VERSIONS else f"the image has vLLM {engine.release}"
 
 
 def _is_fixed(tag: str) -> bool:

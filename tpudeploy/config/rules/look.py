@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from tpudeploy.catalog import flags
+from tpudeploy.catalog import flags, releases
 from tpudeploy.catalog._spelling import count_of
+from tpudeploy.catalog.engines import identify
 from tpudeploy.config.keys import FLAG_OF_KEY
 from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, find, is_null, plain
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Location
+from tpudeploy.domain.engine import EngineKind
 from tpudeploy.domain.frozen import frozen
 
 T = TypeVar("T", bool, int, str)
 _KEY_OF_FLAG = {flag: key for key, flag in FLAG_OF_KEY.items()}
 _SECTIONS = tuple(dict.fromkeys(str(section) for section, _ in FLAG_OF_KEY))
 _ARGS: Path = ("serving", "args")
+_IMAGE: Path = ("serving", "image")
 
 
 def value(root: MapNode, path: Path, kind: type[T]) -> T | None:
@@ -49,11 +52,20 @@ def at(root: MapNode, path: Path) -> Location:
     return node.at
 
 
+def release(root: MapNode) -> str:
+    """Return the release whose flags, values and variables are looked up: the image's, or else the newest."""
+    engine = identify(value(root, _IMAGE, str) or "")
+    is_one_of_ours = engine.kind is EngineKind.TPU_INFERENCE and engine.release is not None
+    version = engine.release if is_one_of_ours else None
+    return version if version is not None and releases.find(version) is not None else releases.NEWEST
+
+
 def arguments(root: MapNode) -> Mapping[str, tuple[Path, Entry]]:
     """Return the path and entry of each flag under `serving.args` by canonical name; of one set twice, the first."""
     of_flags: dict[str, tuple[Path, Entry]] = {}
+    version = release(root)
     for name, entry in entries(root, _ARGS).items():
-        flag = flags.find(name)
+        flag = flags.find(name, version)
         if flag is not None:
             of_flags.setdefault(flag.name, ((*_ARGS, name), entry))
     return of_flags

@@ -48,13 +48,15 @@ def names(root: MapNode) -> Iterator[Diagnostic]:
 
 def misspelt(root: MapNode) -> Iterator[Diagnostic]:
     """Report a variable that the engine does not read, if its name is close to one that it reads, or was one."""
+    version = look.release(root)
     for name, entry in look.entries(root, _ENV).items():
-        removal = flags.removal(name) if name.startswith("VLLM_") and not engine_variables.is_read(name) else None
+        is_removed = name.startswith("VLLM_") and not engine_variables.is_read(name, version)
+        removal = flags.removal(name, version) if is_removed else None
         if removal is not None:
             message = f"The engine reads no variable {quoted(name)} any more; vLLM {removal.last} did"
             yield warning(codes.VARIABLE_REMOVED, message, entry.key, path=(*_ENV, name), hint=removal.instead)
             continue
-        closest = engine_variables.closest_variable(name)
+        closest = engine_variables.closest_variable(name, version)
         if closest is not None:
             message = f"The engine does not read a variable {quoted(name)}"
             hint = _spelling(root, closest)
@@ -69,7 +71,7 @@ def readable(root: MapNode) -> Iterator[Diagnostic]:
         # The schema reports a value that is no text.
         if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
             continue
-        expected = engine_variables.expected_instead(name, node.value)
+        expected = engine_variables.expected_instead(name, node.value, look.release(root))
         if expected is not None:
             message = f"The engine cannot read {quoted(node.value)} from {name}"
             hint, severity = f"write {expected}", severity_of_tables(root)

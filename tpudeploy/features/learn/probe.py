@@ -231,7 +231,7 @@ def flags() -> tuple[Json, list[str]]:
             row = ["value", "text"]
         opposites = _opposites(action)
         rows[name] = [*row, *_words(action, name, opposites)]
-        rows |= {opposite.lstrip("-"): ["toggle", "bool"] for opposite in opposites}
+        rows |= {opposite.lstrip("-"): ["switch", "bool"] for opposite in opposites}
     return dict(sorted(rows.items())), problems
 
 
