@@ -55,9 +55,7 @@ class Plan(Planned, Result):
         texts = [view(self, paint, width)]
         deployments = [goal.deployment for goal in self.goals if goal.deployment and self.mode is Mode.NORMAL]
         if deployments:
-            texts.append(
-                paint.dim("\n".join(["", *(summary(each.name, each.budget, each.engine) for each in deployments)]))
-            )
+            texts.append(paint.dim("\n".join(["", *(summary(each) for each in deployments)])))
         return "\n".join(texts)
 
     def messages(self, paint: Paint) -> str:

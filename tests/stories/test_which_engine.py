@@ -147,3 +147,14 @@ def test_a_verified_boot_says_how_far_off_the_prediction_was(cli: Open) -> None:
     assert boot["measured"]["num_blocks"] > 0
     assert "1 verified boot of this engine, model and slice; of the last one" in at.run("size", "gemma.yaml").words
     assert size(at, *image("vllm/vllm-tpu:v0.30.0"))["boots"] == []
+
+
+def test_what_upstream_has_not_tested_is_said_in_one_line_and_is_no_warning(at: CommandLine) -> None:
+    untested = ("--set", "model.id=Qwen/Qwen3-8B", "--set", "serving.args={}")
+    line = "Qwen/Qwen3-8B is untested on v6e (vllm-project/tpu-inference, "
+    for command in ("validate", "size", "plan"):
+        assert line in at.run(command, "gemma.yaml", *untested).words
+        assert "is untested" not in at.run(command, "gemma.yaml").words
+    assert size(at, *untested)["support"]["support"] == "untested"
+    broken = at.run("size", "gemma.yaml", "--set", "model.id=google/gemma-4-26B-A4B-it", "--set", "tpu.type=v6e-4")
+    assert "does not pass on v6e: not enough hbm" in broken.words

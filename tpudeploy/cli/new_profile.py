@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from tpudeploy import catalog
 from tpudeploy.catalog import families
 from tpudeploy.catalog.flags import VLLM_VERSION
+from tpudeploy.catalog.support import model_support
 from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.config.parse import parse
 from tpudeploy.config.reader import Remembered
@@ -96,6 +97,7 @@ def _text(
         (
             "# yaml-language-server: $schema=profile.schema.json",
             f"# {model_id} on {kind.name}. {knowledge}: `tpudeploy size` shows what is known.",
+            *(f"# {sentence}." for sentence in (model_support(model_id, kind.generation).sentence,) if sentence),
             "version: 1",
             f"name: {name or name_of(model_id)}",
             "",

@@ -12,6 +12,7 @@ from tpudeploy.operations.declaration import Access, Operation, flag, profile
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
+    from tpudeploy.catalog.support import ModelSupport
     from tpudeploy.domain.boots import BootRecord
     from tpudeploy.domain.budget import HbmBudget, Unsized
     from tpudeploy.domain.deployment import Deployment
@@ -36,6 +37,7 @@ class Size(Result):
     diagnostics: tuple[Diagnostic, ...]
     warnings: tuple[Diagnostic, ...]
     boots: tuple[BootRecord, ...]
+    support: ModelSupport
     sweep: SizeSweep | None
 
     @property
@@ -49,6 +51,7 @@ class Size(Result):
             "task": self.task.task.value,
             "task_origin": self.task.because,
             "engine": self.engine.to_dict(),
+            "support": self.support.to_dict(),
             "boots": [asdict(record) for record in self.boots],
             **self.budget.to_dict(),
         }
@@ -69,6 +72,7 @@ class Size(Result):
             "task": {"type": "string", "description": "generate, embed, score, classify, pool or unknown"},
             "task_origin": {"type": "string", "description": "what decided the task"},
             "engine": part({"kind": str, "release": str | None, "known_from": str}),
+            "support": {},  # what the tests of tpu-inference say of the model on this generation
             "boots": {"type": "array", "description": "verified boots of this engine, release, model and slice"},
             "fits": {
                 "type": ["boolean", "null"],
@@ -79,12 +83,12 @@ class Size(Result):
             "diagnostics": tuple[Diagnostic, ...],
             **budget,
         }
-        return document("size", keys, optional=[*budget, "task", "task_origin", "engine", "boots"])
+        return document("size", keys, optional=[*budget, "task", "task_origin", "engine", "boots", "support"])
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.views import size as view
 
-        about_engine = f"{view.engine(self.engine)}{view.boots(self.boots)}"
+        about_engine = f"{view.engine(self.engine)}{view.boots(self.boots)}{view.support(self.support)}"
         text = f"{view.size(self.name, self.budget, paint)}{about_engine}{view.task(self.task)}"
         return text if self.sweep is None else f"{text}\n\n{view.sweep(self.sweep, paint, width=width)}"
 
@@ -110,6 +114,7 @@ def predict_size(
 ) -> Size:
     """Return what `Workspace.size` returns, without a workspace: this is `tpudeploy.size`."""
     from tpudeploy import loading
+    from tpudeploy.catalog.support import model_support
 
     profile = loading.profile(profile)
     deployment, diagnostics = loading.checked(profile, pins)
@@ -120,6 +125,7 @@ def predict_size(
         budget=deployment.budget,
         diagnostics=diagnostics,
         warnings=profile.warnings,
+        support=model_support(deployment.model_id, deployment.accelerator.generation),
         boots=tuple(record for record in boots if _is_alike(record, deployment)),
         sweep=_sweep(deployment) if sweep else None,
     )

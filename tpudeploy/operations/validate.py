@@ -39,14 +39,19 @@ class Validation(Result):
 
     def values(self) -> dict[str, Any]:
         files = [
-            {"file": each.file, "valid": each.is_valid, "diagnostics": [asdict(d) for d in each.diagnostics]}
+            {
+                "file": each.file,
+                "valid": each.is_valid,
+                "note": each.note,
+                "diagnostics": [asdict(d) for d in each.diagnostics],
+            }
             for each in self.profiles
         ]
         return {"valid": self.is_valid, "profiles": files}
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        profile = {"file": str, "valid": bool, "diagnostics": tuple[Diagnostic, ...]}
+        profile = {"file": str, "valid": bool, "note": str, "diagnostics": tuple[Diagnostic, ...]}
         return document("diagnostics", {"valid": bool, "profiles": [profile]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
@@ -55,7 +60,7 @@ class Validation(Result):
         lines = []
         for each in self.profiles:
             lines += [describe_diagnostics(each.diagnostics, paint.styled)] if each.diagnostics else []
-            lines += [f"{each.file}: valid"] if each.is_valid else []
+            lines += [each.line] if each.is_valid else []
         return "\n".join(lines)
 
     def messages(self, paint: Paint) -> str:
@@ -83,6 +88,7 @@ def validate(workspace: Workspace, profiles: Profiles) -> Validation:
 
 def _checked(workspace: Workspace, one: OneProfile, pins: Callable[[], Pins]) -> CheckedProfile:
     from tpudeploy import loading
+    from tpudeploy.catalog.support import model_support
     from tpudeploy.planning.plan_rules import unreachable_end
     from tpudeploy.sizing.checks import check
     from tpudeploy.views.reports import CheckedProfile
@@ -99,7 +105,8 @@ def _checked(workspace: Workspace, one: OneProfile, pins: Callable[[], Pins]) ->
         from tpudeploy.adapters.own_files import check_by_shellcheck
 
         diagnostics += tuple(check_by_shellcheck(deployment.own_files))
-    return CheckedProfile(file=file, diagnostics=diagnostics, name=deployment.name)
+    support = model_support(deployment.model_id, deployment.accelerator.generation)
+    return CheckedProfile(file=file, diagnostics=diagnostics, name=deployment.name, note=support.sentence)
 
 
 OPERATION = Operation(

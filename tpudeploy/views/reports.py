@@ -23,15 +23,24 @@ _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @frozen
 class CheckedProfile:
-    """Holds one profile's diagnostics. Warnings leave it valid. `name` is "" where it could not be read."""
+    """Holds one profile's diagnostics. Warnings leave it valid. `name` is "" where it could not be read.
+
+    `note` is what there is to know about a valid one.
+    """
 
     file: str
     diagnostics: tuple[Diagnostic, ...]
     name: str = ""
+    note: str = ""
 
     @property
     def is_valid(self) -> bool:
         return not errors_in(self.diagnostics)
+
+    @property
+    def line(self) -> str:
+        """Return the line of a valid profile."""
+        return f"{self.file}: valid ({self.note})" if self.note else f"{self.file}: valid"
 
 
 def as_json(checked: Iterable[CheckedProfile]) -> str:

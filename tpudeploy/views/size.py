@@ -7,8 +7,10 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from tpudeploy.catalog.engines import DIFFERENCES, is_known, release
+from tpudeploy.catalog.support import ModelSupport, model_support
 from tpudeploy.domain.boots import BootRecord
 from tpudeploy.domain.budget import HbmBudget, Unsized
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.engine import Engine, EngineKind, EngineOrigin
 from tpudeploy.domain.task import TASKS, Task, TaskOrigin
 from tpudeploy.text import words
@@ -62,6 +64,11 @@ def boots(records: Sequence[BootRecord]) -> str:
     texts = [f"{name} {value:+.2%}" for name, value in deviations.items() if value is not None]
     last = f"; of the last one, measured against predicted: {', '.join(texts)}" if texts else ""
     return f"\n  boots: {words.plural(len(records), 'verified boot')} of this engine, model and slice{last}"
+
+
+def support(verdict: ModelSupport) -> str:
+    """Return the line about a model that upstream has not tested, or that does not pass; "" for one that passes."""
+    return f"\n  tests: {verdict.sentence}" if verdict.sentence else ""
 
 
 def _is_its_own(image: Engine) -> bool:
@@ -122,9 +129,12 @@ def _budget(name: str, budget: HbmBudget, verdict: str, paint: Paint, bound: _Bo
         yield from (paint.dim(f"  ~ {text}") for text in budget.estimates)
 
 
-def summary(name: str, budget: HbmBudget | Unsized, image: Engine) -> str:
+def summary(deployment: Deployment) -> str:
     """Return the line that a plan shows."""
-    line = _summary(name, budget)
+    budget, image = deployment.budget, deployment.engine
+    line = _summary(deployment.name, budget)
+    sentence = model_support(deployment.model_id, deployment.accelerator.generation).sentence
+    line += f" {sentence}." if sentence else ""
     if isinstance(budget, Unsized) and budget.at_least is None:
         return line
     return f"{line} {_figures(image)}."

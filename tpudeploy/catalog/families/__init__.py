@@ -117,6 +117,12 @@ def ids() -> tuple[str, ...]:
     return (*answers.ids(), *(each for family in FAMILIES for each in family.models))
 
 
+def base_of(model_id: str) -> str | None:
+    """Return the listed model that a copy or a fine-tune is made of, by the id alone; None for a quantized one."""
+    variant = variant_of(model_id, _ids_by_name())
+    return None if variant is None or variant.fields else variant.base
+
+
 def closest_model(model_id: str) -> str | None:
     """Return the hub id with the same letters and digits as `model_id`, in another case or with other separators."""
     letters = _letters(model_id)

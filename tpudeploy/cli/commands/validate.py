@@ -35,12 +35,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     else:
         for has_diagnostics, group in groupby(result.profiles, key=lambda each: bool(each.diagnostics)):
             if not has_diagnostics:
-                terminal.data("\n".join(f"{each.file}: valid" for each in group))
+                terminal.data("\n".join(each.line for each in group))
                 continue
             for each in group:
                 terminal.explain(describe_diagnostics(each.diagnostics, terminal.paint.styled) + "\n")
                 if each.is_valid:
-                    terminal.data(f"{each.file}: valid")
+                    terminal.data(each.line)
         if same_names := result.messages(terminal.paint):
             terminal.explain(f"{same_names}\n")
     return result.exit_code

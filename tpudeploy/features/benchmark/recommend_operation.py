@@ -98,13 +98,17 @@ def recommend(
 
 def _profile_for(profile: Checked, choice: Choice) -> str:
     """Return the whole profile with what is recommended merged on top, each value with its origin."""
+    from tpudeploy.catalog.support import model_support
     from tpudeploy.loading import Profile, sized
     from tpudeploy.views.profile import profile as view
 
     if not isinstance(profile, Profile):
         raise TypeError("the profile was not loaded from a file or a text")
     changed = profile.with_settings(choice.settings)
-    text = view(changed.spec.name, sized(changed))
+    deployment = sized(changed)
+    sentence = model_support(deployment.model_id, deployment.accelerator.generation).sentence
+    text = f"# {sentence}.\n" if sentence else ""
+    text += view(changed.spec.name, deployment)
     if choice.is_emulated:
         return f"# From run {choice.run}, measured on the emulator: no figure of it says anything of a TPU.\n{text}"
     return text

@@ -1,0 +1,37 @@
+"""What upstream's tests say of a model on a chip is data with its commit and date."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tpudeploy.catalog import _support
+from tpudeploy.catalog.support import Support, model_support
+
+
+def test_the_data_name_their_repository_commit_and_date() -> None:
+    assert _support.REPOSITORY == "vllm-project/tpu-inference"
+    assert re.fullmatch(r"[0-9a-f]{40}", _support.COMMIT)
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", _support.DATE)
+
+
+@pytest.mark.parametrize(
+    ("model", "generation", "support", "words"),
+    [
+        ("google/gemma-4-E2B-it", "v6e", Support.TESTED, ""),
+        ("google/gemma-4-31B-it", "v6e", Support.TESTED, ""),
+        ("google/gemma-4-26B-A4B-it", "v6e", Support.FAILING, "not enough hbm"),
+        ("google/gemma-4-26B-A4B-it", "tpu7x", Support.TESTED, ""),
+        ("openai/gpt-oss-20b", "v6e", Support.UNTESTED, ""),
+        ("meta-llama/Llama-4-Maverick-17B-128E-Instruct", "v6e", Support.UNTESTED, ""),
+        ("Qwen/Qwen3-8B", "v6e", Support.UNTESTED, ""),
+        ("google/gemma-4-E2B-it", "v5e", Support.UNTESTED, ""),
+        ("unsloth/Meta-Llama-3.1-8B-Instruct", "v6e", Support.TESTED, ""),
+        ("acme/Llama-3.1-8B-Instruct-AWQ", "v6e", Support.UNTESTED, ""),
+    ],
+)
+def test_a_model_is_tested_untested_or_not_passing(model: str, generation: str, support: Support, words: str) -> None:
+    verdict = model_support(model, generation)
+    assert (verdict.support, verdict.words) == (support, words)
+    assert bool(verdict.sentence) is (support is not Support.TESTED)
