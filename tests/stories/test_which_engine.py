@@ -158,3 +158,14 @@ def test_what_upstream_has_not_tested_is_said_in_one_line_and_is_no_warning(at: 
     assert size(at, *untested)["support"]["support"] == "untested"
     broken = at.run("size", "gemma.yaml", "--set", "model.id=google/gemma-4-26B-A4B-it", "--set", "tpu.type=v6e-4")
     assert "does not pass on v6e: not enough hbm" in broken.words
+
+
+def test_logs_are_exported_without_what_is_private_and_never_over_a_file(at: CommandLine) -> None:
+    at.write("Using key projects/my-project/secrets/vllm-key from 10.0.0.7\n", "boot.log")
+    wrote = at.run("logs", "gemma.yaml", "-file", "boot.log", "-export", "issue.txt")
+    text = (at.folder / "issue.txt").read_text(encoding="utf-8")
+    assert wrote.code == 0
+    assert "engine: tpu-inference 0.32.0" in text
+    assert "my-project" not in text
+    assert "10.0.0.7" not in text
+    assert at.run("logs", "-file", "boot.log", "-export", "issue.txt").code != 0

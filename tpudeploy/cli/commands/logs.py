@@ -34,6 +34,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         dest="colleague",
         metavar="PROFILE",
     )
+    options.option(
+        parser,
+        "export",
+        "Write the logs to a new file for an issue, without secrets, addresses, accounts and projects.",
+        variable="logs-export",
+        metavar="FILE",
+    )
     options.flag(parser, "follow", "Show new lines until the server is up or has failed.")
     options.backend(parser)
 
@@ -49,6 +56,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
         _follow(profile, args, context)
         return exits.SUCCESS
     readings = _readings(profile, args, context)
+    if args.export is not None:
+        _export(readings, profile, args.export, context)
+        return exits.SUCCESS
     if args.ask:
         readings = _with_draft(readings, profile, args, context)
     if args.explain or args.json:
@@ -65,6 +75,8 @@ def _check_usage(args: argparse.Namespace) -> None:
     is_asked_alone = args.ask and not (args.explain or args.json)
     if is_asked_alone or (args.colleague and not args.ask):
         raise UsageError("--ask and --with need --explain.", hint="Write --explain --ask.")
+    if args.export is not None and (args.ask or args.follow):
+        raise UsageError("--export writes the logs as they are now.", hint="Leave out --ask and --follow.")
     if args.ask and args.follow:
         raise UsageError("--follow shows a running boot, and --ask explains one that has ended.", hint="Leave one out.")
     if args.ask and args.profile is None and args.colleague is None:
@@ -85,6 +97,28 @@ def _readings(profile: Profile | None, args: argparse.Namespace, context: Contex
         context.terminal.talk(f"Warning: the log of {where} ({slice_name}) cannot be read: {cause.message}")
 
     return workspace.logs(profile, on_unreadable=warn)
+
+
+def _export(readings: LogReadings, profile: Profile | None, path: str, context: Context) -> None:
+    """Write what may be attached to an issue to a new file. Raise `errors.UsageError` if there is one already."""
+    from tpudeploy.boot_log.export import report
+    from tpudeploy.catalog.engines import identify
+    from tpudeploy.operations.written_files import write_files
+    from tpudeploy.version import VERSION
+
+    names, head = dict[str, str](), [f"tpudeploy {VERSION}"]
+    for number, name in enumerate(readings.texts, start=1):
+        names[name] = f"machine-{number}"
+    if profile is not None:
+        spec = profile.spec
+        names |= {spec.name: "DEPLOYMENT", spec.placement.project or "": "PROJECT"}
+        head += [f"engine: {identify(spec.serving.image).title}", f"model: {spec.model.id}", f"slice: {spec.tpu.type}"]
+    text = report(head, readings.texts, {name: other for name, other in names.items() if name})
+    file = context.folder / path
+    if file.exists():
+        raise UsageError(f"{file} is there already.", hint="Name a file that does not exist yet.")
+    files = write_files({file: text}, here=context.folder)
+    context.terminal.talk(f"{files}. Read it before you attach it: a log can hold what no rule recognizes.")
 
 
 def _with_draft(
