@@ -21,7 +21,7 @@ _WORD = 4
 
 def compile_plan(engine: EngineSettings) -> CompilePlan:
     """Return every graph, or none where the engine compiles on demand (`enforce_eager`, SKIP_JAX_PRECOMPILE)."""
-    tokens, requests = token_buckets(engine), request_buckets(engine.max_num_seqs)
+    tokens, requests = token_buckets(engine, engine.release), request_buckets(engine.max_num_seqs)
     counts: dict[str, int] = {}
     if engine.is_precompiled:
         counts |= _backbones(engine, len(tokens) * len(_attention_buckets(engine)), len(tokens))
@@ -35,13 +35,13 @@ def compile_plan(engine: EngineSettings) -> CompilePlan:
     )
 
 
-def token_buckets(engine: EngineSettings) -> tuple[int, ...]:
+def token_buckets(engine: EngineSettings, release: str = "") -> tuple[int, ...]:
     """Return T: powers of two; with a gap, powers up to it and then steps of it.
 
-    The last one is the budget of a step, or in releases without that cap the first that holds it.
+    The last one is the budget of a step, or in a `release` without that cap the first that holds it.
     """
     least = max(engine.min_token_bucket, power_of_two(max(_WORD // itemsize(engine.cache_dtype), 1)))
-    is_capped = engines.release(engine.release).caps_ladder
+    is_capped = engines.release(release).caps_ladder
     budget = align(engine.max_num_batched_tokens, least) if is_capped else engine.max_num_batched_tokens
     grown = _stepped(least, budget, engine.padding_gap) if engine.padding_gap else _doubled(least, budget)
     capped = {size for size in grown if size <= budget} | {budget} if is_capped else set(grown)

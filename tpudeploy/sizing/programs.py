@@ -75,7 +75,7 @@ def certain_bytes(model: LanguageModel, engine: EngineSettings, generation: str)
         and model.implementation is Implementation.JAX
         and engine.is_multimodal
         and engine.tensor_parallel == 1
-        and len(token_buckets(engine)) >= _BUCKETS_MEASURED
+        and len(token_buckets(engine, engine.release)) >= _BUCKETS_MEASURED
     )
     return arrays + (_LOADED_ON.get(generation, 0) if as_measured else 0)
 
@@ -107,7 +107,7 @@ def backbone_bytes(model: LanguageModel, engine: EngineSettings) -> int:
     if model.experts is not None:
         widths.append(model.experts.width * model.experts.per_token)
     element = 3 * max(widths, default=0) // engine.tensor_parallel + model.hidden + model.per_layer_width * model.layers
-    return 2 * token_buckets(engine)[-1] * element
+    return 2 * token_buckets(engine, engine.release)[-1] * element
 
 
 def speculation_bytes(engine: EngineSettings, vocabulary: int) -> int:

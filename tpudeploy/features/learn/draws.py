@@ -158,7 +158,7 @@ def _ladder_draw(rng: Random, version: str) -> Draw:
         min_token_bucket=row["least"],
         release=version,
     )
-    ours = {"tokens": list(token_buckets(engine)), "requests": list(request_buckets(row["seqs"]))}
+    ours = {"tokens": list(token_buckets(engine, version)), "requests": list(request_buckets(row["seqs"]))}
 
     def differs(answer: Row) -> str:
         for part, sizes in ours.items():

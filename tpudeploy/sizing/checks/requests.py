@@ -111,7 +111,7 @@ def padding_gap(deployment: Deployment) -> Iterator[Diagnostic]:
             f"{plain.compilation.total}: about {minutes:.0f} min more of a cold start."
         )
     else:  # the number of graphs for each bucket depends on the model
-        buckets, without = (len(token_buckets(each)) for each in (engine, replace(engine, padding_gap=0)))
+        buckets, without = (len(token_buckets(each, each.release)) for each in (engine, replace(engine, padding_gap=0)))
         if buckets <= without:
             return
         message = (
