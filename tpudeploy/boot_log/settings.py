@@ -40,7 +40,7 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
     "compile_seconds": re.compile(r"^init engine .* took .*\(compilation: ([\d.]+) s\)"),
     "kv_cache_tokens": re.compile(r"\b[A-Z]+ KV cache size: ([\d,]+) tokens"),
 }
-# These count all chips of a rank together (tpu_inference 0.32.0 worker/tpu_worker.py:512-570).
+# These count all chips of a rank together (tpu_inference 0.32.0 worker/tpu_worker.py determine_available_memory).
 _MEMORY = re.compile(r"total_hbm_(limit|limit_cap|used|avail)_gb=([\d.]+)GiB")
 # huggingface_hub file_download.py: repo_folder_name.
 _SNAPSHOT = re.compile(r"/models--([^/]+)/snapshots/[^/]+/?$")

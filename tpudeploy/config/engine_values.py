@@ -93,7 +93,7 @@ def mapping(value: Any) -> Mapping[str, Any] | None:
     return tree if isinstance(tree, Mapping) else None
 
 
-# What tpu_inference 0.32.0 runner/tpu_runner.py:1051-1064 supports: else "Unsupported speculative decoding method".
+# What tpu_inference 0.32.0 TPUModelRunner supports: else "Unsupported speculative decoding method".
 _SPECULATES_ON_TPU = ("ngram", "eagle3", "dflash", "mtp")
 _NEEDS_MODEL = ("eagle", "eagle3", "dflash", "draft_model", "medusa")
 
@@ -187,7 +187,7 @@ def _parser_of_reasoning(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _pooler(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Check as vLLM 0.32.0 config/pooler.py:141-149 does."""
+    """Check as vLLM 0.32.0 config/pooler.py does."""
     if tree.get("logit_sigma") is not None and float(tree["logit_sigma"]) == 0:
         yield "logit_sigma must not be 0: logits are divided by it", "leave it out"
     both = [name for name in ("seq_pooling_type", "tok_pooling_type") if tree.get(name) is not None]
@@ -252,7 +252,7 @@ def _classes(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _kernels(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Check as vLLM 0.32.0 config/kernel.py:237 does: only DeepSeek-V4 on CUDA has it."""
+    """Check as vLLM 0.32.0 config/kernel.py validate_flashinfer_moe_ep_model does: only DeepSeek-V4 on CUDA has it."""
     if tree.get("moe_backend") == "flashinfer_moe_ep_mega_deep_gemm":
         yield f"moe_backend {tree['moe_backend']} does not work on TPU: it is a kernel of CUDA", "leave it out"
     if tree.get("linear_backend_per_quant") == {}:
@@ -260,20 +260,20 @@ def _kernels(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _compilation(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Check as vLLM 0.32.0 config/compilation.py:956 does, which imports the module of each pass."""
+    """Check as vLLM 0.32.0 config/compilation.py does, which imports the module of each pass."""
     for name, function in (tree.get("inductor_passes") or {}).items():
         if not str(function).rpartition(".")[0]:
             yield f"inductor_passes {name} must have the form module.function", f"e.g. {name}: my_package.my_pass"
 
 
 def _attention(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Check as vLLM 0.32.0 config/vllm.py:1809 does."""
+    """Check as vLLM 0.32.0 config/vllm.py does."""
     if tree.get("hisparse_config") is not None:
         yield "hisparse_config does not work on TPU: it is for NVIDIA's CUDA", "leave it out"
 
 
 def _ec_transfer(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Check as vLLM 0.32.0 config/ec_transfer.py:61 does."""
+    """Check as vLLM 0.32.0 config/ec_transfer.py does."""
     if tree.get("ec_connector") and not tree.get("ec_role"):
         yield "needs the field `ec_role` beside `ec_connector`", "ec_producer, ec_consumer or ec_both"
 

@@ -9,7 +9,7 @@ from tpudeploy.domain.compilation import CompilePlan, PredictedStart
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel
 
-UTILIZATION = 0.92  # vLLM's default share of HBM (v1, config/cache.py:102)
+UTILIZATION = 0.92  # vLLM's default share of HBM (v1, config/cache.py)
 
 
 @frozen

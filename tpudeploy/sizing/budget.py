@@ -59,7 +59,7 @@ def compute_budget(model: LanguageModel, accelerator: AcceleratorType, engine: E
         blocks_per_request=request_blocks,
         block_size=block,
         num_blocks=blocks,
-        # int(concurrency x max_model_len), as vLLM logs it (kv_cache_utils.py:2300), for each rank.
+        # int(concurrency x max_model_len), as vLLM logs it (kv_cache_utils.py), for each rank.
         kv_cache_tokens=int(blocks / request_blocks * engine.max_model_len) * engine.data_parallel
         if request_blocks
         else 0,

@@ -1,6 +1,6 @@
 """The graphs that an engine compiles before it serves, counted by the names its log gives them.
 
-Source: tpu_inference 0.32.0 runner/compilation_manager.py, runner/utils.py:163-253, runner/tpu_runner.py:1078-1210; the
+Source: tpu_inference 0.32.0 runner/compilation_manager.py, runner/utils.py, runner/tpu_runner.py; the
 boot log of Gemma 4 E2B on one v6e chip (199 graphs in eleven groups). T are the token buckets, R the request buckets,
 L the buckets of positions that speculation looks at, A the request buckets of attention.
 """
@@ -15,7 +15,7 @@ from tpudeploy.domain.compilation import CompilePlan
 from tpudeploy.sizing.numbers import align, itemsize, power_of_two
 
 _LEAST_REQUESTS = 8  # MIN_NUM_SEQS
-_LONGEST_PROMPT_LOGPROBS = 1_024  # compilation_manager.py:1162
+_LONGEST_PROMPT_LOGPROBS = 1_024  # compilation_manager.py _precompile_gather_logprobs
 _WORD = 4
 
 
@@ -78,7 +78,7 @@ def _doubled(least: int, most: int) -> tuple[int, ...]:
 
 
 def _stepped(least: int, most: int, gap: int) -> tuple[int, ...]:
-    """Return powers of two up to `gap`, then steps of `gap` (runner/utils.py:195-226)."""
+    """Return powers of two up to `gap`, then steps of `gap` (runner/utils.py get_token_paddings)."""
     sizes, size = [], least
     while size <= gap:
         sizes.append(size)

@@ -1,8 +1,8 @@
 """The KV cache's shape: the block size, bytes of a block on one chip, blocks of a rank, and blocks of a request.
 
-Sources: tpu_inference 0.32.0 platforms/tpu_platform.py:452-473, layers/vllm/backends/flash_attn.py:109-145,
-worker/tpu_worker.py:512-570, runner/kv_cache.py:51-91,200-220, runner/kv_cache_manager.py:488-714 and
-kernels/ragged_paged_attention/v3; vLLM 0.32.0 v1/core/kv_cache_utils.py:1627 and, for layers with a window, 1362-1503.
+Sources: tpu_inference 0.32.0 platforms/tpu_platform.py check_and_update_config, layers/vllm/backends/flash_attn.py,
+worker/tpu_worker.py, runner/kv_cache.py, runner/kv_cache_manager.py and
+kernels/ragged_paged_attention/v3; vLLM 0.32.0 v1/core/kv_cache_utils.py.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def layout(model: LanguageModel, engine: EngineSettings, block_size: int) -> KvL
         return KvLayout(bytes_per_block=0, windows=())
     if _windows_count(model):
         return _grouped_layout(pages)
-    # One group: every layer is cached at full length (kv_cache_manager.py:569-575,634-647).
+    # One group: every layer is cached at full length (kv_cache_manager.py get_kv_cache_spec).
     return KvLayout(bytes_per_block=sum(kind.cached * page for kind, page in pages), windows=(None,))
 
 
@@ -149,7 +149,7 @@ def page_bytes(kind: Attention, engine: EngineSettings, block_size: int) -> int:
     """Return the bytes of one block of one layer on one chip.
 
     page = block_size x align(2 x heads, 4 / itemsize) x align(head_dim, 128) x itemsize
-    heads = KV heads on this chip; with fewer heads than chips, each chip holds a copy (utils.py:334-340).
+    heads = KV heads on this chip; with fewer heads than chips, each chip holds a copy (utils.py get_padded_num_heads).
     """
     size = itemsize(engine.cache_dtype)
     if kind.is_latent:
@@ -165,9 +165,9 @@ def blocks_per_request(shape: KvLayout, engine: EngineSettings, block_size: int,
     """Return the blocks of one request of `tokens`, summed over the groups, which draw from one pool.
 
     Without a window: ceil(tokens / block_size). With one: the window and what is in flight, and one block because a
-    window need not begin where a block does (v1/kv_cache_interface.py:859-885).
+    window need not begin where a block does (v1/kv_cache_interface.py max_admission_blocks_per_request).
     """
-    steps = 2 if engine.is_async else 1  # config/vllm.py:577: two batches overlap
+    steps = 2 if engine.is_async else 1  # config/vllm.py max_concurrent_batches: two batches overlap
     in_flight = steps * engine.max_num_batched_tokens
     blocks = 0
     for window in shape.windows:
@@ -186,7 +186,7 @@ def _windows_count(model: LanguageModel) -> bool:
 
 
 def _grouped_layout(pages: Iterable[tuple[Attention, int]]) -> KvLayout:
-    """Return groups of equally many layers of one kind: as many as the smaller kind has (kv_cache_utils.py:1445-1489).
+    """Return groups of equally many layers of one kind: as many as the smaller kind has (kv_cache_utils.py).
 
     Kinds of nearly equal number make one group each: largest < 1.5 x smallest.
     """

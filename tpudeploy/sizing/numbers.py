@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-# Bytes an element; vLLM's names for what the TPU maps (tpu_inference 0.32.0 utils.py:37-43,110-124).
+# Bytes an element; vLLM's names for what the TPU maps (tpu_inference 0.32.0 utils.py to_jax_dtype).
 ITEMSIZE = {
     "bfloat16": 2,
     "float16": 2,
@@ -33,7 +33,7 @@ def align(value: int, to: int) -> int:
 
 
 def padded_head_dim(head_dim: int) -> int:
-    """Return the size of a head in the kernels: 64 has a kernel, others are padded to 128 lanes (utils.py:325-331)."""
+    """Return the size of a head in the kernels: 64 has a kernel, others are padded to 128 lanes (utils.py)."""
     return head_dim if head_dim == HALF_LANES else align(head_dim, LANES)
 
 

@@ -32,7 +32,7 @@ from tpudeploy.sizing.unsized import (
     unknown_memory,
 )
 
-# vLLM 0.32.0 engine/arg_utils.py:2944-2952, for the API server; its rows for TPU are never reached.
+# vLLM 0.32.0 engine/arg_utils.py get_batch_defaults, for the API server; its rows for TPU are never reached.
 _SEQS, _BATCHED_TOKENS = 256, 2_048
 _ON = {"1", "true"}
 # Flags with which the model is another one, or a part of it is not on the chips.
@@ -306,7 +306,7 @@ def engine_of(
 
 
 def _batch(serving: ServingSpec, settings: Settings, model: LanguageModel | None, length: int) -> tuple[int, int]:
-    """Return the requests and the tokens of one step (arg_utils.py:3098-3180)."""
+    """Return the requests and the tokens of one step (arg_utils.py)."""
     doubled = 2 if settings.get("performance-mode") == "throughput" else 1
     seqs = serving.max_num_seqs or _SEQS * doubled
     tokens = serving.max_num_batched_tokens
@@ -328,7 +328,7 @@ def _speculation(settings: Settings) -> Speculation | None:
 
 
 def _is_text_alone(settings: Settings) -> bool:
-    """Return whether every modality is turned off: one without a limit is not (tpu_runner.py:1307)."""
+    """Return whether every modality is turned off: one without a limit is not (tpu_runner.py load_model)."""
     if settings.get("language-model-only") is True:
         return True
     limits = settings.get("limit-mm-per-prompt", {}).values()

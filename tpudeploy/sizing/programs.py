@@ -111,7 +111,7 @@ def backbone_bytes(model: LanguageModel, engine: EngineSettings) -> int:
 
 
 def speculation_bytes(engine: EngineSettings, vocabulary: int) -> int:
-    """Return (positions + max_num_seqs) x vocabulary x 4 B, in and out (compilation_manager.py:1199-1264).
+    """Return (positions + max_num_seqs) x vocabulary x 4 B, in and out (compilation_manager.py).
 
     Not measured. 256 requests, 3 tokens: (1,024 + 256) x 262,144 x 4 B x 2 = 2.5 GiB.
     """

@@ -106,7 +106,7 @@ def head_parameters(model: LanguageModel) -> int:
 
 
 def _embeddings(model: LanguageModel, chips: int) -> int:
-    """Return the tables, split by padded vocabulary: input, output unless tied, per layer (gemma4.py:785,806)."""
+    """Return the tables, split by padded vocabulary: input, output unless tied, per layer (gemma4.py)."""
     vocabulary = align(model.vocabulary, chips)
     tables = 1 if model.is_tied else 2
     return vocabulary * (model.hidden * tables + model.per_layer_width * model.layers) // chips
@@ -118,7 +118,7 @@ def _unused(model: LanguageModel, kind: Attention) -> int:
 
 
 def _padded(model: LanguageModel, kind: Attention) -> Attention:
-    """Return the heads as loaded: tpu_inference pads them as those of the cache (llama3.py:106, gemma4.py:292)."""
+    """Return the heads as loaded: tpu_inference pads them as those of the cache (llama3.py, gemma4.py)."""
     if model.implementation is not Implementation.JAX:
         return kind
     return replace(kind, head_dim=padded_head_dim(kind.head_dim))
@@ -128,9 +128,9 @@ def _attention(model: LanguageModel, kind: Attention, chips: int) -> int:
     """Return Q and O, split by heads; K and V by KV heads, copied or split if there are fewer heads than chips."""
     queries = kind.heads * kind.head_dim // chips
     if model.pads_kv_weights:
-        keys = max(kind.kv_heads // chips, 1) * kind.head_dim  # llama3.py:100: heads are padded to the chips
+        keys = max(kind.kv_heads // chips, 1) * kind.head_dim  # llama3.py: heads are padded to the chips
     else:
-        keys = kind.kv_heads * kind.head_dim // chips  # gemma4.py:303: else split by head_dim
+        keys = kind.kv_heads * kind.head_dim // chips  # gemma4.py: else split by head_dim
     bias = queries + kind.projections * keys if kind.has_bias else 0
     return kind.layers * (model.hidden * (2 * queries + kind.projections * keys) + bias)
 
@@ -138,7 +138,7 @@ def _attention(model: LanguageModel, kind: Attention, chips: int) -> int:
 def _experts(model: LanguageModel, experts: Experts, engine: EngineSettings) -> int:
     """Return the experts: gate and up are padded to whole lanes, a shard each or, with experts split, an expert each.
 
-    moe_weights.py:167,423. 26B at TP 4: 704 / 4 = 176 becomes 256.
+    moe_weights.py, get_w13_padding_config. 26B at TP 4: 704 / 4 = 176 becomes 256.
     """
     chips, width = engine.tensor_parallel, experts.width
     if engine.is_expert_parallel:
@@ -149,7 +149,7 @@ def _experts(model: LanguageModel, experts: Experts, engine: EngineSettings) -> 
 
 
 def _per_layer_inputs(model: LanguageModel) -> int:
-    """Return gate and projection of each layer and that of all, whole on each chip (gemma4.py:610,620,830)."""
+    """Return gate and projection of each layer and that of all, whole on each chip (gemma4.py)."""
     return 3 * model.layers * model.hidden * model.per_layer_width
 
 

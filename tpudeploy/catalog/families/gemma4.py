@@ -3,7 +3,7 @@
 Sources: transformers' convert_gemma4_weights.py (`_VARIANTS`, commit 0f3f0632) and, for 12B,
 convert_gemma4_unified_weights.py (commit 05babaa3); what lies where on a chip: tpu_inference 0.32.0
 models/jax/gemma4.py and gemma4_mm.py. Their sum equals `nnx.eval_shape` of the real classes to the byte, but for 26B's
-routers: declared in float32, they become what the checkpoint holds (weight_utils.py:786, assign_and_shard_param).
+routers: declared in float32, they become what the checkpoint holds (weight_utils.py, assign_and_shard_param).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ ARCHITECTURES = (
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 _KV_HEADS, _GLOBAL_KV_HEADS = "num_key_value_heads", "num_global_key_value_heads"
-# vLLM 0.32.0 models/gemma4_mm.py:103,267: an image is 280 tokens by default; a video 32 frames of 70 + 2 + 6.
+# vLLM 0.32.0 models/gemma4_mm.py: an image is 280 tokens by default; a video 32 frames of 70 + 2 + 6.
 _ITEMS = {"image": 280, "video": 32 * (70 + 2 + 6)}
 # Gemma4UnifiedVisionConfig: patches of (16 x 3)^2 x 3 values, 1,120 positions along two axes.
 _UNIFIED_PATCH, _UNIFIED_POSITIONS, _UNIFIED_AUDIO = 6_912, 1_120, 640
-# Audio tower and embedder in parameters: in the checkpoint, not loaded on TPU (gemma4_mm.py:725).
+# Audio tower and embedder in parameters: in the checkpoint, not loaded on TPU (gemma4_mm.py load_weights).
 _AUDIO_TOWER = 307_200_000
 
 
@@ -87,7 +87,7 @@ def _pattern(layers: int, *, every: int) -> tuple[str, ...]:
 
 def _attention(part: Config, kinds: tuple[str, ...], kind: str, shared: int) -> Attention:
     is_full = kind == _FULL
-    # Keys serve as values, and fewer KV heads, on full layers only (gemma4.py:255; utils.get_layer_kv_params).
+    # Keys serve as values, and fewer KV heads, on full layers only (gemma4.py; utils.get_layer_kv_params).
     merges = is_full and bool(part.get("attention_k_eq_v"))
     heads, dim = whole(part, _KV_HEADS, 4), whole(part, "head_dim", 256)
     own = _overrides(part, kinds.index(kind))
@@ -114,7 +114,7 @@ def _overrides(part: Config, layer: int) -> Config:
 
 
 def _feed_forward(part: Config, layers: int, shared: int) -> tuple[FeedForward, ...]:
-    """Return the feed-forward parts. Layers that share a cache may be twice as wide (gemma4.py:575)."""
+    """Return the feed-forward parts. Layers that share a cache may be twice as wide (gemma4.py)."""
     width = whole(part, "intermediate_size")
     doubled = shared if part.get("use_double_wide_mlp") else 0
     plain = FeedForward(layers=layers - doubled, width=width)

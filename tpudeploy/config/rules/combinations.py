@@ -48,8 +48,8 @@ def _is_not(*defaults: Json) -> Callable[[Json], bool]:
 
 
 _NUMA = "numa_bind: true binds workers to them; or leave both out"
-# launchers/cli_args.py:502, config/observability.py:219, config/vllm.py:1663, config/multimodal.py:514,
-# config/parallel.py:552 and 1155, config/mamba.py:76, engine/arg_utils.py:2343 (fault tolerance).
+# launchers/cli_args.py, config/observability.py, config/vllm.py, config/multimodal.py,
+# config/parallel.py, config/mamba.py, engine/arg_utils.py (fault tolerance).
 _NEEDS: Mapping[str, _Needs] = {
     "enable-auto-tool-choice": _Needs(
         _is_on, "tool-call-parser", "add the parser of the model's family, e.g. tool_call_parser: gemma4"
@@ -107,14 +107,14 @@ class _NotOnTpu(NamedTuple):
 _CUDA = "it is for NVIDIA's CUDA"
 # Checkpoints quantised so may be converted to one of the supported ones: config/model.py, _verify_quantization.
 _OF_CHECKPOINTS = ("awq", "awq_marlin", "modelopt", "mxfp4")
-# tpu_inference 0.32.0 platforms/tpu_platform.py:196, supported_quantization.
+# tpu_inference 0.32.0 platforms/tpu_platform.py, supported_quantization.
 _QUANTIZATIONS = ("compressed-tensors", "auto_awq", "fp8", "gpt_oss_mxfp4", "modelopt_fp4", "deepseek_v4_fp8")
 _MEMORY_POOL = "it needs CUDA's or ROCm's allocator of device memory"
 _RUNNER = "it needs vLLM's second model runner, and TPU has its own"
 _OVERLAP = "overlapping batches needs an all-to-all backend of CUDA"
 _BALANCING = "vLLM balances experts only on CUDA, ROCm and XPU"
-# platforms/interface.py:231 and 238, config/parallel.py:559 and 956, config/mamba.py:89, config/vllm.py:1242, 1273,
-# 1809, 2106, 3134 and 3201, engine/arg_utils.py:2827.
+# platforms/interface.py, config/parallel.py _validate_parallel_config, config/mamba.py, config/vllm.py,
+# engine/arg_utils.py create_engine_config.
 _NOT_ON_TPU: Mapping[str, _NotOnTpu] = {
     "enable-batch-sharded-sampling": _NotOnTpu(_RUNNER),
     "enable-cumem-allocator": _NotOnTpu(_MEMORY_POOL),
@@ -170,7 +170,7 @@ class _AtMost(NamedTuple):
     default: float | None = None
 
 
-# config/parallel.py:542, config/scheduler.py:335 and 353, config/offload.py:102.
+# config/parallel.py, config/scheduler.py, config/offload.py.
 _AT_MOST: Mapping[str, _AtMost] = {
     "data-parallel-size-local": _AtMost("data-parallel-size", 1),
     "long-prefill-token-threshold": _AtMost("max-model-len"),
@@ -209,7 +209,7 @@ class _Without(NamedTuple):
     instead: str
 
 
-# launchers/cli_args.py:528; tpu_inference 0.32.0 layers/common/sharding.py:322.
+# launchers/cli_args.py validate_parsed_serve_args; tpu_inference 0.32.0 layers/common/sharding.py validate.
 _WITHOUT: tuple[tuple[str, _Without], ...] = (
     (
         "enable-per-request-metrics",
@@ -249,7 +249,7 @@ def sliding_window(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def context_parallel(root: MapNode) -> Iterator[Diagnostic]:
-    """Check that decode context parallelism divides the ranks of tensor parallelism (config/parallel.py:596)."""
+    """Check that decode context parallelism divides the ranks of tensor parallelism (config/parallel.py)."""
     parts = look.setting(root, "decode-context-parallel-size")
     if parts is None or parts.number is None or parts.number <= 1:
         return
@@ -289,7 +289,7 @@ class _NeedsVariable(NamedTuple):
     instead: str
 
 
-# launchers/cli_args.py:481; tpu_inference 0.32.0 layers/common/sharding.py.
+# launchers/cli_args.py validate_grpc_port_arg; tpu_inference 0.32.0 layers/common/sharding.py.
 _NEEDS_VARIABLE: Mapping[str, _NeedsVariable] = {
     "grpc-port": _NeedsVariable("VLLM_USE_RUST_FRONTEND", "leave it out: clients of the endpoint speak HTTP"),
     "prefill-context-parallel-size": _NeedsVariable("NEW_MODEL_DESIGN", "write `env: {NEW_MODEL_DESIGN: 'True'}`"),

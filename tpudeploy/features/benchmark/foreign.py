@@ -198,7 +198,7 @@ def _is_sglang(tree: Tree) -> bool:
 
 
 def _read_vllm(tree: Tree) -> Sequence[ForeignCell]:
-    """Read `vllm bench serve --save-result`: one cell a file (vLLM 0.32, vllm/benchmarks/serve.py:1280,2258).
+    """Read `vllm bench serve --save-result`: one cell a file (vLLM 0.32, vllm/benchmarks/serve.py main_async).
 
     `sglang.bench_serving --output-file` has the same keys but for the latency of a whole request.
     """

@@ -63,7 +63,7 @@ _ENCODER_DECODER = re.compile(r"(^|[-/])(distil-)?(whisper|(flan-|m|by)?t5|bart|
 @check_for(
     "TPU2126",
     "A model with an encoder and a decoder",
-    "tpu_inference has no KV cache for cross-attention (0.32.0 runner/kv_cache_manager.py:708): the start of an "
+    "tpu_inference has no KV cache for cross-attention (0.32.0 runner/kv_cache_manager.py): the start of an "
     "encoder-decoder such as Whisper or T5 ends with NotImplementedError, so TPUs serve no transcriptions.",
     "model: {id: google/gemma-4-E2B-it}",
 )

@@ -56,7 +56,7 @@ def _suits_none(_: LanguageModel) -> bool:
     return False
 
 
-# vLLM 0.32.0 config/parallel.py and model.py (experts, TerraTorch), config/vllm.py:1153 and 3339.
+# vLLM 0.32.0 config/parallel.py and model.py (experts, TerraTorch), config/vllm.py.
 _ROWS: Mapping[str, FlagRequirement] = {
     "enable-expert-parallel": FlagRequirement(is_set=_is_on, suits=_has_experts, needs="experts"),
     "enable-return-routed-experts": FlagRequirement(is_set=_is_on, suits=_has_experts, needs="experts"),

@@ -165,7 +165,7 @@ def _prompt_tokens(body: Mapping[str, Any]) -> tuple[Sequence[object], ...]:
 
 
 def _prefixes(tokens: Sequence[object], block: int) -> Iterator[int]:
-    """Yield a hash for each whole block without the last token, which is always computed (kv_cache_manager.py:210)."""
+    """Yield a hash for each whole block without the last token, which is always computed (kv_cache_manager.py)."""
     before = 0
     for begin in range(0, (len(tokens) - 1) // block * block, block):
         before = hash((before, *tokens[begin : begin + block]))

@@ -1,7 +1,7 @@
 """Pooling models of the stand-in: which task vLLM would resolve, the routes it would attach, and their replies.
 
 Nothing here comes from the product's own table: the stand-in has to be able to disagree with it. Source: vLLM 0.32.0
-config/model.py:1270-1370, 2318-2336 (runner and convert), entrypoints/pooling/factories.py (routes) and the protocol.py
+config/model.py (runner and convert), entrypoints/pooling/factories.py (routes) and the protocol.py
 of each route. The vectors are made up of the text: the same text has the same one.
 """
 
