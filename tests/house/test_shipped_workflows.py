@@ -27,6 +27,7 @@ WORKFLOWS = [FOLDER / f"{name}.yml" for name in ("pull-request", "plan", "merge"
 GITLAB = FOLDER / "gitlab-ci.yml"
 ACTION = ROOT / "action.yml"
 RELEASE = ROOT / ".github" / "workflows" / "release.yml"
+ENGINE_RELEASE = ROOT / ".github" / "workflows" / "engine-release.yml"
 
 
 def _tree(path: Path) -> dict[Any, Any]:
@@ -40,7 +41,11 @@ def _tree(path: Path) -> dict[Any, Any]:
 
 @pytest.mark.parametrize(
     ("schema", "files"),
-    [("github-workflows", [*WORKFLOWS, RELEASE]), ("github-actions", [ACTION]), ("gitlab-ci", [GITLAB])],
+    [
+        ("github-workflows", [*WORKFLOWS, RELEASE, ENGINE_RELEASE]),
+        ("github-actions", [ACTION]),
+        ("gitlab-ci", [GITLAB]),
+    ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_each_file_is_what_its_published_schema_says(schema: str, files: list[Path]) -> None:
@@ -123,7 +128,7 @@ def test_a_plan_is_of_the_commit_that_it_says(tmp_path: Path) -> None:
         assert process.returncode == code
 
 
-@pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*WORKFLOWS, ENGINE_RELEASE, ACTION], ids=lambda path: path.name)
 def test_actions_of_others_are_held_to_a_commit_and_the_comment_says_which_version(path: Path) -> None:
     used = re.findall(r"- uses: (\S+)(.*)", path.read_text("utf-8"))
     assert used
@@ -137,7 +142,7 @@ def test_actions_of_others_are_held_to_a_commit_and_the_comment_says_which_versi
     assert len(set(re.findall(r"uses: (\S+@[0-9a-f]{40})", whole))) == len(commits)  # each at one commit everywhere
 
 
-@pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*WORKFLOWS, ENGINE_RELEASE, ACTION], ids=lambda path: path.name)
 def test_an_attackers_eye_finds_nothing_in_them(path: Path) -> None:
     program = Path(sys.executable).with_name("zizmor")
     if not program.exists():
@@ -145,6 +150,14 @@ def test_an_attackers_eye_finds_nothing_in_them(path: Path) -> None:
     command = [str(program), "--offline", "--no-progress", "--config", str(ROOT / "zizmor.yml"), str(path)]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_an_engine_that_is_new_runs_without_a_permission_to_write() -> None:
+    tree = _tree(ENGINE_RELEASE)
+    assert tree["permissions"] == {"contents": "read"}
+    assert {name for name, job in tree["jobs"].items() if "permissions" in job} == {"offer"}
+    assert "GH_TOKEN" not in str(tree["jobs"]["learn"])
+    assert "vllm" not in str(tree["jobs"]["offer"]["steps"])
 
 
 def test_on_gitlab_the_apply_takes_the_files_of_the_signed_plan_alone() -> None:
