@@ -169,3 +169,12 @@ def test_a_class_that_moved_is_found_by_its_name(probe: dict[str, Any]) -> None:
 def test_a_name_that_no_module_has_is_said(probe: dict[str, Any]) -> None:
     with pytest.raises(LookupError, match="engine_package has no Gone"):
         probe["find"]("Gone", package="engine_package")
+
+
+def test_a_release_that_is_read_again_keeps_what_a_person_wrote() -> None:
+    same = {"removed": {"task": ["8.0.0", "write runner"], "device": ["7.0.0", ""]}}
+    older = {**document(release="9.0.0"), "flags": {"task": ["value", "text"]}, "removed": {}}
+
+    again = release_file.with_removed(document(), older, same)
+
+    assert again["removed"] == {"device": ["7.0.0", ""], "task": ["8.0.0", "write runner"]}

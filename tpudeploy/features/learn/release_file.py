@@ -65,8 +65,8 @@ def file_name(document: Document) -> str:
 def with_removed(document: Document, older: Mapping[str, Any] | None, same: Mapping[str, Any] | None) -> Document:
     """Return the document with the names that it has not and an older release had, with the last that did.
 
-    `older` is the file of an older release. `same` is an earlier file of this one: what a person wrote in it about a
-    name's successor is taken over.
+    `older` is the file of an older release. `same` is an earlier file of this one: its rows stay, with what
+    a person wrote about a name's successor.
     """
     present = {*document.get("flags", ()), *document.get("variables", ())}
     rows: dict[str, list[str]] = {}
@@ -77,7 +77,7 @@ def with_removed(document: Document, older: Mapping[str, Any] | None, same: Mapp
         rows |= {name: [older["release"], ""] for name in gone if name.startswith("VLLM_") or not name.isupper()}
         rows |= older["removed"]
     for name, row in (same or {}).get("removed", {}).items():
-        if name in rows and row[1]:
+        if row[1] or name not in rows:
             rows[name] = row
     removed = {name: row for name, row in sorted(rows.items()) if name not in present and _is_older(row, document)}
     return {**document, "removed": removed}
