@@ -30,7 +30,7 @@ SIZED = (
     ("unsloth/Meta-Llama-3.1-8B-Instruct", 8_030_261_248, 14.96),
     ("QWEN/qwen3-8b", 8_190_735_360, 15.26),
     ("Qwen/Qwen3-8B-FP8", 8_190_735_360, 8.79),
-    ("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", 70_553_706_496, 67.67),
+    ("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", 70_553_706_496, 67.69),
     ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a8", 8_030_261_248, 8.46),
 )
 

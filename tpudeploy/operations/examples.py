@@ -245,7 +245,9 @@ EXAMPLES: Mapping[str, Example] = {
     ),
     "TPU2126": _layer("model: {id: openai/whisper-large-v3}"),
     "TPU2131": _layer("model: {id: deepseek-ai/DeepSeek-R1}"),
-    "TPU2127": _layer("model: {id: BAAI/bge-reranker-v2-m3}\nreplicas: 2\nrouter: {kind: smg}"),
+    "TPU2127": _layer(
+        "model: {id: BAAI/bge-reranker-v2-m3}\nserving: {max_model_len: 4096}\nreplicas: 2\nrouter: {kind: smg}"
+    ),
     "TPU2125": _layer("serving: {args: {tool_call_parser: hermes}}"),
     "TPU2130": _layer("model: {id: acme/Something-405B}", _SWEEP),
     "TPU2121": _layer("serving: {args: {enable_expert_parallel: true}}"),
