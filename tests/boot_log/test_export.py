@@ -12,7 +12,7 @@ REAL = Path(__file__).parent / "data" / "boot_e2b_v5e1_util095_oom.log"
 
 
 @pytest.mark.parametrize(
-    ("line", "private", "kept"),
+    ("line", "private", "rest"),
     [
         ("non-default args: {'api_key': ['sk-abc'], 'max_model_len': 8192}", "sk-abc", "'max_model_len': 8192"),
         ("HF_TOKEN=hello docker run", "hello", "docker run"),
@@ -27,10 +27,10 @@ REAL = Path(__file__).parent / "data" / "boot_e2b_v5e1_util095_oom.log"
         ("gemma-5f3a-0-1 is up", "gemma-5f3a-0-1", "machine-1 is up"),
     ],
 )
-def test_what_is_private_is_replaced_and_the_rest_of_its_line_stays(line: str, private: str, kept: str) -> None:
+def test_what_is_private_is_replaced_and_the_rest_of_its_line_stays(line: str, private: str, rest: str) -> None:
     text = redact(line, {"gemma-5f3a-0-1": "machine-1"})
     assert private not in text
-    assert kept in text
+    assert rest in text
 
 
 def test_a_real_log_keeps_every_line_and_its_cause() -> None:

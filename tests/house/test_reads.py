@@ -34,6 +34,10 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("tpudeploy/adapters/local_routers.py", "os.read"): "32 bytes",
     ("tpudeploy/adapters/router_program.py", ".read_text"): "a file that the kernel makes",
     ("tpudeploy/features/learn/probe.py", ".read_text"): "sources of an installed package, in the engine's Python",
+    (
+        "tpudeploy/features/compile/engine_process.py",
+        "os.read",
+    ): "a line of the engine's child, with a size and a deadline",
     ("tpudeploy/boot_log/records.py", "yaml.load"): "a text that was read already",
     ("tpudeploy/cli/main.py", "os.open"): "/dev/null, to write",
     ("tpudeploy/cli/terminal.py", "os.open"): "/dev/null, to write",

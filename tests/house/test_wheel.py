@@ -140,8 +140,8 @@ def test_init_and_validate_work_from_the_wheel(wheel: Path, tmp_path: Path, zipp
             check=False,
         )
         assert process.returncode == 0, process.stderr
-    written = (work / "gemma4-e2b-v6e1.yaml").read_text(encoding="utf-8")
+    profile = (work / "gemma4-e2b-v6e1.yaml").read_text(encoding="utf-8")
     shipped = (ROOT / "profiles" / "gemma4-e2b-v6e1.yaml").read_text(encoding="utf-8")
-    assert written.startswith(shipped)
-    assert "  end: 24h" in written.removeprefix(shipped)
+    assert profile.startswith(shipped)
+    assert "  end: 24h" in profile.removeprefix(shipped)
     assert process.stdout == "gemma4-e2b-v6e1.yaml: valid\n"

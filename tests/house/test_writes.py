@@ -22,6 +22,11 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("tpudeploy/features/learn/engine_python.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("tpudeploy/features/learn/engine_python.py", ".open"): "what goes in and comes out, in that folder",
     ("tpudeploy/features/learn/engine_python.py", ".write_text"): "as above",
+    ("tpudeploy/features/compile/child.py", ".mkdir"): "the model's config, in a new folder of the engine's child",
+    ("tpudeploy/features/compile/child.py", ".write_text"): "as above",
+    ("tpudeploy/features/compile/child.py", "tempfile.TemporaryDirectory"): "as above",
+    ("tpudeploy/features/compile/engine_process.py", ".open"): "the child's messages, in a folder of its own",
+    ("tpudeploy/features/compile/service.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("tpudeploy/features/benchmark/load/installed.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("tpudeploy/features/benchmark/load/installed.py", ".open"): "the log in that folder",
     (

@@ -70,20 +70,20 @@ def main() -> None:
     args = parser.parse_args()
     python = os.environ["VLLM_PYTHON"]
     models = {key(model): model for model in [*listed(), *added(args.add)]}
-    known = {tuple(row["key"]): row for row in read_lines(args.answers)}
+    answers = {tuple(row["key"]): row for row in read_lines(args.answers)}
     chosen = [model for model in models.values() if args.only in model["id"]]
-    requests = [(model, chips) for chips in CHIPS for model in chosen if (*key(model), str(chips)) not in known]
+    requests = [(model, chips) for chips in CHIPS for model in chosen if (*key(model), str(chips)) not in answers]
     requests = [] if args.only == "-" else requests
     for (model, chips), answer in zip(requests, ask(python, requests), strict=False):
-        keep(args.answers, known, [*key(model), str(chips)], answer)
+        keep(args.answers, answers, [*key(model), str(chips)], answer)
         print(model["id"], chips, answer.get("refusal", "")[:100], flush=True)
-    uncounted = [model for model in models.values() if (model["id"], "", "parameters") not in known]
+    uncounted = [model for model in models.values() if (model["id"], "", "parameters") not in answers]
     for model, count in zip(uncounted, parameters(python, uncounted), strict=True):
-        keep(args.answers, known, [model["id"], "", "parameters"], {"count": count})
+        keep(args.answers, answers, [model["id"], "", "parameters"], {"count": count})
     lines, release = [], ""
     for model in models.values():
-        count = known[model["id"], "", "parameters"]["count"]
-        each = {chips: known.get((*key(model), str(chips)), {}) for chips in CHIPS}
+        count = answers[model["id"], "", "parameters"]["count"]
+        each = {chips: answers.get((*key(model), str(chips)), {}) for chips in CHIPS}
         row = compact(model, each, count)
         loaded = next((one["answer"]["parameters"] for one in each.values() if "answer" in one), 0)
         is_packed = "quantization_config" in model["config"]
@@ -93,7 +93,7 @@ def main() -> None:
         if "weights" in row or row["refusal"]:
             lines.append(json.dumps(row, separators=(",", ":"), sort_keys=False))
     write(sorted(lines), release)
-    BLOCKS.write_text("".join(sorted(blocks_of(known.values()))), encoding="utf-8")
+    BLOCKS.write_text("".join(sorted(blocks_of(answers.values()))), encoding="utf-8")
 
 
 def blocks_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -109,10 +109,10 @@ def blocks_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             )
 
 
-def keep(path: Path, known: dict[tuple[str, ...], Any], name: list[str], answer: Mapping[str, Any]) -> None:
-    known[tuple(name)] = {"key": name, **answer}
+def keep(path: Path, answers: dict[tuple[str, ...], Any], name: list[str], answer: Mapping[str, Any]) -> None:
+    answers[tuple(name)] = {"key": name, **answer}
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(known[tuple(name)]) + "\n")
+        file.write(json.dumps(answers[tuple(name)]) + "\n")
 
 
 def key(model: Mapping[str, Any]) -> tuple[str, str]:
@@ -178,8 +178,8 @@ def parameters(python: str, models: list[Mapping[str, Any]]) -> list[int | str]:
     if not models:
         return []
     lines = "".join(json.dumps(model["config"]) + "\n" for model in models)
-    done = subprocess.run([python, "-c", COUNT], input=lines, stdout=subprocess.PIPE, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    ended = subprocess.run([python, "-c", COUNT], input=lines, stdout=subprocess.PIPE, text=True, check=True)
+    return [json.loads(line) for line in ended.stdout.splitlines()]
 
 
 def write(lines: list[str], release: str) -> None:

@@ -91,6 +91,7 @@ STOPPED: tuple[tuple[int, tuple[str, ...]], ...] = (
     (1, ("ci", "plan", "broken.yaml")),
     (11, ("ci", "apply", "gemma.yaml")),
     (1, ("compile", "gemma.yaml", "-python", "/nowhere/python")),
+    (1, ("learn", "-python", "/nowhere/python")),
     (1, ("output", "gemma")),
     (1, ("output", "gemma", "endpont")),
     (1, ("logs", "gemma.yaml")),

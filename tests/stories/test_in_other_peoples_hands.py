@@ -32,6 +32,7 @@ P = "p.yaml"
 WORDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "validate": tuple(("--format", form, P) for form in ("text", "json", "github", "sarif", "junit")),
     "size": ((P,), ("--json", "--sweep", P)),
+    "compile": ((P, "-python", "/nowhere/python"),),
     "render": tuple((P, what) for what in ("startup-script", "docker", "serve", "argv", "request", "profile")),
     "doctor": ((P,), ("--json", P)),
     "zones": ((P,), ("--json", P)),

@@ -91,6 +91,7 @@ IN_OTHER_STORIES = {
     "bench_report",
     "ab",
     "ab_propose",
+    "compile",
     "ab_result",
     "state_mv",
     "state_migrate",

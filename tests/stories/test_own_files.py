@@ -190,4 +190,4 @@ def test_init_finds_a_profile_of_the_project_before_the_shipped_ones(cli: Open) 
     assert {"house", "gemma4-e2b-v6e1", "llama-3.1-8b-v6e1"} <= set(names)
     for name in ("house", "gemma4-e2b-v6e1"):
         assert at.run("init", "--from", name, f"{name}-copy.yaml").code == 0
-        assert (at.folder / f"{name}-copy.yaml").read_text() == PROFILE
+        assert (at.folder / f"{name}-copy.yaml").read_text().startswith(PROFILE)

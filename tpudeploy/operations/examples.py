@@ -262,6 +262,7 @@ EXAMPLES: Mapping[str, Example] = {
         "tpudeploy zones prod.yaml",
         scenario="quota: [{class: preemptible, region: us-east5, limit: 1}]",
     ),
+    "TPU3023": _layer("lifecycle: {end: 2020-12-24T18:00Z}"),
     "TPU3022": _session(f"{_APPLY}\n{_PLAN} -set name=search", "tpudeploy state mv gemma search"),
     "TPU3030": _session(
         _PLAN, "tpudeploy plan prod.yaml -pin", scenario="trouble: [{fault: unavailable, method: registry.*}]"

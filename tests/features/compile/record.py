@@ -40,8 +40,8 @@ def main() -> None:
     whole: dict[str, object] = {"graphs": {"done": [], "only": []}}
     for file, graphs in (("answer.jsonl", {}), ("compiled.jsonl", whole)):
         line = json.dumps({**question, **graphs}) + "\n"
-        done = subprocess.run([sys.argv[1], str(child)], input=line, stdout=subprocess.PIPE, text=True, check=True)
-        (DATA / file).write_text(done.stdout, encoding="utf-8")
+        process = subprocess.run([sys.argv[1], str(child)], input=line, stdout=subprocess.PIPE, text=True, check=True)
+        (DATA / file).write_text(process.stdout, encoding="utf-8")
 
 
 if __name__ == "__main__":

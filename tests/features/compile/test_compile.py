@@ -112,8 +112,8 @@ def test_a_refusal_of_the_engine_is_shown_in_its_words(at: CommandLine, engine: 
 def test_what_the_compiler_refuses_is_kept_and_ends_with_13(at: CommandLine, engine: Engine) -> None:
     head = recorded("compiled.jsonl").splitlines(keepends=True)[0]
     refusal = {"graph": "backbone num_tokens=16 num_reqs=8", "refusal": "RESOURCE_EXHAUSTED: Ran out of memory in vmem"}
-    done = {"graph": refusal["graph"], "is_done": True}
-    rows = head + "".join(json.dumps(row) + "\n" for row in (refusal, done, {"is_complete": True}))
+    end = {"graph": refusal["graph"], "is_done": True}
+    rows = head + "".join(json.dumps(row) + "\n" for row in (refusal, end, {"is_complete": True}))
     result = at.run("compile", "tiny.yaml", "--python", engine(rows))
     assert result.code == 13
     assert "Ran out of memory in vmem" in result.out

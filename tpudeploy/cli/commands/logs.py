@@ -77,9 +77,14 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--ask and --with need --explain.", hint="Write --explain --ask.")
     if args.export is not None and (args.ask or args.follow):
         raise UsageError("--export writes the logs as they are now.", hint="Leave out --ask and --follow.")
-    if args.ask and args.follow:
+    if args.ask:
+        _check_question(args)
+
+
+def _check_question(args: argparse.Namespace) -> None:
+    if args.follow:
         raise UsageError("--follow shows a running boot, and --ask explains one that has ended.", hint="Leave one out.")
-    if args.ask and args.profile is None and args.colleague is None:
+    if args.profile is None and args.colleague is None:
         raise UsageError("There is no model to ask.", hint="Name a deployment that serves: --with PROFILE.")
 
 
