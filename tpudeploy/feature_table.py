@@ -126,7 +126,7 @@ _ROWS: Mapping[str, Feature] = {
             )
         },
         forms={"size": "size_command"},
-        results={"Compiled": "operation"},
+        results={"Compiled": "compiled"},
     ),
     "exports": Feature(renders=dict.fromkeys(("gcloud", "gke", "terraform"), "renderers")),
     "dashboard": Feature(

@@ -73,6 +73,7 @@ OTHERS |= {
     "ab",
     "ab_propose",
     "ab_result",
+    "compile",
 }
 
 

@@ -81,7 +81,7 @@ ROWS = {
     ),
     "r13-qwen3embed-v6e4": Row(
         never=("the catalogue does not know",),
-        unsized=("runner",),
+        fits=True,
         flags="--tensor-parallel-size 4 --max-model-len 16384 --max-num-batched-tokens 8192 "
         "--gpu-memory-utilization 0.7 --enable-chunked-prefill --runner pooling",
     ),

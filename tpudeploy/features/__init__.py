@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tpudeploy.features.benchmark.runs_operation import benchmark_run as _benchmark_run
     from tpudeploy.features.benchmark.runs_operation import benchmark_runs as _benchmark_runs
     from tpudeploy.features.benchmark.runs_operation import operating_points as _operating_points
-    from tpudeploy.features.compile.operation import Compiled as Compiled
+    from tpudeploy.features.compile.compiled import Compiled as Compiled
     from tpudeploy.features.compile.operation import compile_profile as _compile
     from tpudeploy.features.rehearsal.operation import Rehearsal as Rehearsal
     from tpudeploy.features.rehearsal.operation import rehearse as _rehearse

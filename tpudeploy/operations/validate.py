@@ -42,7 +42,7 @@ class Validation(Result):
             {
                 "file": each.file,
                 "valid": each.is_valid,
-                "note": each.note,
+                **({"note": each.note} if each.note else {}),
                 "diagnostics": [asdict(d) for d in each.diagnostics],
             }
             for each in self.profiles
@@ -52,7 +52,9 @@ class Validation(Result):
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
         profile = {"file": str, "valid": bool, "note": str, "diagnostics": tuple[Diagnostic, ...]}
-        return document("diagnostics", {"valid": bool, "profiles": [profile]})
+        schema: Any = document("diagnostics", {"valid": bool, "profiles": [profile]})
+        schema["properties"]["profiles"]["items"]["required"].remove("note")  # only where there is something to know
+        return schema  # type: ignore[no-any-return]  # a schema is plain JSON
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.domain.excerpt import describe_diagnostics

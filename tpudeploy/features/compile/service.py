@@ -18,8 +18,8 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import QueryFailed, UsageError
 from tpudeploy.domain.frozen import replace
 from tpudeploy.features.compile import CompiledGraph
+from tpudeploy.features.compile.compiled import Compiled
 from tpudeploy.features.compile.engine_process import ask, read_row
-from tpudeploy.features.compile.operation import Compiled
 
 if TYPE_CHECKING:
     from tpudeploy.loading import OneProfile

@@ -10,7 +10,7 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.errors import QueryFailed, UsageError
 from tpudeploy.domain.frozen import replace
 from tpudeploy.features.compile import program_bytes
-from tpudeploy.features.compile.operation import Compiled
+from tpudeploy.features.compile.compiled import Compiled
 from tpudeploy.features.compile.rows import compact
 from tpudeploy.features.compile.service import engine_answer, read
 from tpudeploy.operations.size import Size, predict_size
