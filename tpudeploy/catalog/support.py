@@ -10,7 +10,7 @@ from tpudeploy.catalog.families import base_of
 from tpudeploy.domain.frozen import frozen
 
 
-class Support(StrEnum):
+class UpstreamVerdict(StrEnum):
     TESTED = "tested"
     UNTESTED = "untested"
     FAILING = "failing"
@@ -20,7 +20,7 @@ class Support(StrEnum):
 class ModelSupport:
     """What the matrix says of a model on a generation. `words` are the matrix's own for one that does not pass."""
 
-    support: Support
+    support: UpstreamVerdict
     model: str
     generation: str
     words: str = ""
@@ -29,9 +29,9 @@ class ModelSupport:
     def sentence(self) -> str:
         """Return the line for people, "" for a model that passes."""
         source = f"({_support.REPOSITORY}, {_support.DATE})"
-        if self.support is Support.TESTED:
+        if self.support is UpstreamVerdict.TESTED:
             return ""
-        if self.support is Support.UNTESTED:
+        if self.support is UpstreamVerdict.UNTESTED:
             return f"{self.model} is untested on {self.generation} {source}"
         return f"{self.model} does not pass on {self.generation}: {self.words} {source}"
 
@@ -47,10 +47,10 @@ def model_support(model_id: str, generation: str) -> ModelSupport:
     """
     cells = _rows().get((generation, model_id)) or _rows().get((generation, base_of(model_id) or ""), ())
     failing = [cell for cell in cells if cell not in ("pass", "untested")]
-    verdict = Support.FAILING if failing else Support.UNTESTED
+    verdict = UpstreamVerdict.FAILING if failing else UpstreamVerdict.UNTESTED
     if "pass" in cells:
-        verdict = Support.TESTED
-    words = failing[0].replace("_", " ") if verdict is Support.FAILING else ""
+        verdict = UpstreamVerdict.TESTED
+    words = failing[0].replace("_", " ") if verdict is UpstreamVerdict.FAILING else ""
     return ModelSupport(support=verdict, model=model_id, generation=generation, words=words)
 
 
