@@ -15,7 +15,12 @@ end_time() { # end_time TEXT: in seconds since the epoch; nothing without an end
     printf '%s' "$when"
   elif [[ $when =~ ^\+[0-9]+$ ]]; then
     from=$(recall first-served)
-    [[ -n $from ]] || from=$(($(recall first-booted) + patience))
+    if [[ ! $from =~ ^[0-9]{10,}$ ]]; then
+      from=$(recall first-booted)
+      # A disk that was full remembers neither: then nothing says when it ends, and the next apply does it.
+      [[ $from =~ ^[0-9]{10,}$ ]] || return 0
+      from=$((from + patience))
+    fi
     printf '%s' "$((from + ${when#+}))"
   fi
 }

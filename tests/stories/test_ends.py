@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from command_line import INSTANCE, PROFILE, CommandLine, Open
@@ -191,3 +193,39 @@ def test_a_plan_without_an_end_says_the_price_of_a_day_and_that_nothing_ends_it(
     at = cli()
     at.write()
     assert "nothing ends it but `tpudeploy destroy`; about $33.68 a day" in at.run("plan", "gemma.yaml").words
+
+
+def test_the_deletion_of_one_replica_does_not_move_the_end_of_the_others(cli: Open) -> None:
+    at = _serving(cli, f"{ENDING}replicas: 2\n")
+    at.clock.sleep(20 * HOUR)
+    assert at.run("destroy", "-auto-approve", "-target", "gemma[1]", "gemma.yaml").code == 0
+    at.clock.sleep(5 * HOUR)
+    assert not at.emulator.billed()
+
+
+def test_what_was_destroyed_shows_no_end(cli: Open) -> None:
+    at = _serving(cli, f"{PROFILE}lifecycle: {{end: 2099-12-24T18:00Z}}\n")
+    assert "ends in" in at.run("status", "gemma.yaml").words
+    at.run("destroy", "-auto-approve", "gemma.yaml")
+    assert "ends in" not in at.run("status", "gemma.yaml").words
+
+
+@pytest.mark.parametrize(
+    ("memory", "end"),
+    [
+        ({}, ""),
+        ({"first-booted": ""}, ""),
+        ({"first-booted": "17642"}, ""),
+        ({"first-booted": "1764200000"}, "1764289100"),
+        ({"first-booted": "1764200000", "first-served": "1764200600"}, "1764287000"),
+    ],
+)
+def test_a_machine_that_does_not_remember_its_start_does_not_delete_itself(
+    tmp_path: Path, memory: dict[str, str], end: str
+) -> None:
+    for name, text in memory.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    part = Path(__file__).parents[2] / "templates" / "boot" / "end.sh"
+    lines = f'set -Eeuo pipefail; recall() {{ cat "{tmp_path}/$1" 2>/dev/null || true; }}; patience=2700; . "{part}"'
+    command = ["bash", "-c", f"{lines}; end_time '+86400 https://tpu.googleapis.com/x 24h'"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == end

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.emulator.http_server import HttpRequest, Reply
 from tpudeploy.emulator.simulated import Simulated
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 _AGAIN = 60.0  # seconds after which a machine that is still there tries again
 _LOOK = 300.0  # it may not have served yet, and then its end comes later
-_NEEDED = {"tpu.googleapis.com": "tpu.nodes.delete", "compute.googleapis.com": "compute.instances.delete"}
+_NEEDED = {row.service: row.deletion_permissions for row in BACKENDS.values()}
 
 
 def call(cloud: Cloud, method: str, host: str, target: str) -> Reply:
@@ -26,11 +27,11 @@ def call(cloud: Cloud, method: str, host: str, target: str) -> Reply:
     The deletion begins with the next request of anybody: a machine never waits for the cloud's lock, since its holder
     may be waiting for that machine to stop.
     """
-    permission = _NEEDED[host]
+    denied = [p for p in _NEEDED[host] if p in cloud.scenario.project.denied_machine_permissions]
     if method != "DELETE":
         return _refusal(404, "Method not found.")
-    if permission in cloud.scenario.project.denied_machine_permissions:
-        return _refusal(403, f"Permission '{permission}' denied on resource '{target.partition('?')[0]}'.")
+    if denied:
+        return _refusal(403, f"Permission '{denied[0]}' denied on resource '{target.partition('?')[0]}'.")
     request = HttpRequest(method=method, target=target)
 
     def delete(_now: float) -> None:

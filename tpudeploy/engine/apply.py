@@ -315,7 +315,8 @@ def _record_start(world: World, history: CapacityHistory, goal: Goal, source: st
             # The count is saved together with the approval: an approval is used up by the very write that begins what
             # it approves, so that no instant exists at which a crash leaves it usable for a second time.
             begun += 0 if goal.is_renewal else 1
-        if is_over(goal.deployment, state):
+        # The replicas that a plan for a part leaves alone end when they would have.
+        if goal.targets is None and is_over(goal.deployment, state):
             state = started_again(state)
         state = with_choice(_with_restarts(goal, replace(state, goal=approval, begun=begun)), goal)
         session.save(_without_fixable_refusals(world, goal, state))

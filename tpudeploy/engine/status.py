@@ -78,7 +78,7 @@ def _status(world: World, state: State, observed: Observed, deployment: Deployme
         ceiling=ceiling,
     )
     ended, at = state.ended, None
-    if deployment is not None and ended is None:
+    if deployment is not None and ended is None and state.attempts:
         at = end_time(deployment, state)
         has_slices = any(replica.usd_per_hour is not None for replica in replicas)
         ended = None if has_slices else until_end(deployment, state, observed.at).ended
