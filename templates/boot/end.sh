@@ -4,6 +4,7 @@
 # may be there to do it.
 
 end_listener=
+unended= # why the last deletion was refused: each cause stands in the log once, however often it is tried
 
 note_once() { # note_once KEY: the time, on the disk: a restart does not move the end
   [[ -n $(recall "$1") ]] || remember "$1" "$(now)"
@@ -49,6 +50,8 @@ end_now() {
   end=$(end_time "$text")
   [[ -n $end ]] && ((end <= $(now))) || return 0
   read -r _ url _ <<<"$text"
+  # The token is for Google alone, whatever the metadata say.
+  [[ $url == https://tpu.googleapis.com/* || $url == https://compute.googleapis.com/* ]] || return 0
   answer=$(printf 'Authorization: Bearer %s\n' "$(access_token)" |
     curl -sS --max-time 60 -X DELETE -w '\n%{http_code}' -H @- "$url" 2>/dev/null) || answer=$'\n000'
   case ${answer##*$'\n'} in
@@ -56,7 +59,8 @@ end_now() {
     *)
       answer="HTTP ${answer##*$'\n'}: $(google_says "${answer%$'\n'*}")"
       record unended "$answer"
-      tell "lifecycle.end has come, and $(service_account) may not delete this machine: $answer"
+      [[ $answer == "$unended" ]] || tell "lifecycle.end has come, and $(service_account) may not delete this machine: $answer"
+      unended=$answer
       ;;
   esac
   write_report 0
