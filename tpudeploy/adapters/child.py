@@ -11,6 +11,13 @@ from typing import Any
 
 from tpudeploy.domain.errors import Interrupted
 
+_WITHOUT_SECRETS = ("HOME", "LANG", "PATH", "TMPDIR")
+
+
+def bare_environment() -> dict[str, str]:
+    """Return what a program that needs no account is given of our environment: no token, and none of our settings."""
+    return {name: os.environ[name] for name in _WITHOUT_SECRETS if name in os.environ}
+
 
 @contextmanager
 def child(command: Sequence[str], *, grace_seconds: float = 0.0, **options: Any) -> Iterator[subprocess.Popen[Any]]:

@@ -75,6 +75,20 @@ def test_a_run_that_was_killed_continues_with_the_graphs_that_it_lacks(
     assert question["graphs"]["done"] == sorted({graph["graph"] for graph in before["graphs"]})
 
 
+def test_a_run_that_was_killed_between_the_variants_of_a_graph_lacks_the_others(
+    at: CommandLine, engine: Engine, tmp_path: Path
+) -> None:
+    rows = recorded("compiled.jsonl").splitlines(keepends=True)
+    end = next(number for number, row in enumerate(rows) if json.loads(row).get("is_done"))
+    at.run("compile", "tiny.yaml", "--python", engine("".join(rows[: end + 1]), then="sys.exit(9)"))
+    at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")))
+    question = json.loads((tmp_path / "asked").read_text("utf-8").splitlines()[-1])
+    ended = [json.loads(row)["graph"] for row in rows if json.loads(row).get("is_done")]
+    assert "sample num_reqs=8 variant=2" in ended
+    assert question["graphs"]["done"] == ["", "sample num_reqs=8"]  # and what the engine allocates before
+    assert len(ended) == len(set(ended))
+
+
 def test_size_takes_the_program_room_from_compiled_graphs_and_says_so(at: CommandLine, engine: Engine) -> None:
     at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")))
     sized = json.loads(at.run("size", "tiny.yaml", "--compiled", KEPT, "--json").out)

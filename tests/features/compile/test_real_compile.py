@@ -25,8 +25,8 @@ def test_the_engine_compiles_a_tiny_model_as_it_was_recorded(cli: Open) -> None:
     result = at.run("compile", "tiny.yaml", "--python", TPU_ENGINE_PYTHON)
     assert result.code == 0, result.all
     (path,) = Path(at.folder).glob("compiled/*/example-tiny-qwen3-v6e-1.json")
-    graphs = {each["graph"]: each for each in json.loads(path.read_text("utf-8"))["graphs"]}
+    graphs = {(each["graph"], each["function"]): each for each in json.loads(path.read_text("utf-8"))["graphs"]}
     rows = [json.loads(line) for line in (DATA / "compiled.jsonl").read_text("utf-8").splitlines()]
     for row in rows:
         if "temp_bytes" in row and path.parent.name == "0.32.0-0.0.48":
-            assert graphs[row["graph"]]["temp_bytes"] == row["temp_bytes"]
+            assert graphs[row["graph"], row["function"]]["temp_bytes"] == row["temp_bytes"]

@@ -524,11 +524,16 @@ def compile_graphs(runner: Any, config: Any, wish: dict[str, Any], result: dict[
         runner.num_tokens_paddings = list(wish["token_buckets"])
     run_compilation = manager._run_compilation
     done, only = set(wish.get("done", ())), tuple(wish.get("only", ()))
+    calls: collections.Counter[str] = collections.Counter()
 
     def run(name: str, function: Any, *args: Any, **kwargs: Any) -> None:
         sizes = {key: value for key, value in kwargs.items() if type(value) is int}
         title = re.sub(r"^worker\d+ ", "", name)
         graph = " ".join([title, *(f"{key}={value}" for key, value in sizes.items())])
+        # The engine compiles variants of one graph under one name: a run that was killed lacks those that follow.
+        calls[graph] += 1
+        if calls[graph] > 1:
+            graph = f"{graph} variant={calls[graph]}"
         if graph in done or (only and not any(word in title for word in only)):
             return
         compilations.graph = graph

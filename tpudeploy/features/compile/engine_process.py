@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tpudeploy.adapters.child import check_interrupt, child
+from tpudeploy.adapters.child import bare_environment, check_interrupt, child
 from tpudeploy.adapters.files import read_end
 from tpudeploy.domain.errors import QueryFailed, UsageError
 
@@ -31,11 +31,12 @@ def ask(python: str, request: Mapping[str, Any], *, seconds: float, log: Path) -
     with log.open("wb") as messages:
         try:
             process = child(
-                [python, str(_CHILD)],
+                # -I: neither this folder nor variables of Python can put another module before one of the engine's.
+                [python, "-I", str(_CHILD)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=messages,
-                env={name: value for name, value in os.environ.items() if not name.startswith("TPUDEPLOY_")},
+                env=bare_environment(),  # no token reaches an engine
             )
             with process as running:
                 yield from _rows(running, request, ends)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tpudeploy.adapters.child import check_interrupt, child
+from tpudeploy.adapters.child import bare_environment, check_interrupt, child
 from tpudeploy.adapters.files import read_end, read_file
 from tpudeploy.domain.errors import QueryFailed, UsageError
 
 _PROBE = Path(__file__).with_name("probe.py")
-_KEPT = ("HOME", "LANG", "PATH", "TMPDIR")  # of the environment: no token reaches an engine
 _LAST_WORDS = 600
 _LOOK_SECONDS = 0.2
 
@@ -24,7 +22,7 @@ def run(python: str, words: Sequence[str], *, lines: str = "", seconds: float, m
     Raise `errors.UsageError` where there is no such Python, `errors.QueryFailed` where it fails, takes longer than
     `seconds` or prints more than `most` bytes, and `errors.Interrupted` where Ctrl-C ended it.
     """
-    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    environment = bare_environment()  # no token reaches an engine
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         (here / "in").write_text(lines, encoding="utf-8")
