@@ -147,8 +147,9 @@ class Terminal:
 
         Raise `errors.Interrupted` for Ctrl-C: what the question is about was not begun, so there is nothing to undo.
         """
-        print(question, end="", file=self.stdout, flush=True)
         try:
+            # A person may press Ctrl-C as soon as the question is there.
+            print(question, end="", file=self.stdout, flush=True)
             return self.stdin.readline().strip()
         except KeyboardInterrupt as cause:
             raise Interrupted("Interrupted before an answer: nothing was done.") from cause
