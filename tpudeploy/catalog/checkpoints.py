@@ -15,7 +15,7 @@ from tpudeploy.domain.budget import LeastWeights
 Config = Mapping[str, Any]
 
 # Billions of parameters and bits of each, of models that no family sizes, by the names of their repositories in lower
-# case and without the ending of a variant. As published in each model's card (2025 to 2026): DeepSeek and Kimi in fp8,
+# case and without the ending of a variant. Unverified: as commonly stated, not checked against each card. DeepSeek and Kimi in fp8,
 # gpt-oss in mxfp4 (4.25 bits with their scales, of which 4 are counted), MiniMax in fp8, the others in bfloat16.
 _PUBLISHED = """
 deepseek-r1 671 8
