@@ -15,8 +15,9 @@ from tpudeploy.domain.budget import LeastWeights
 Config = Mapping[str, Any]
 
 # Billions of parameters and bits of each, of models that no family sizes, by the names of their repositories in lower
-# case and without the ending of a variant. Unverified: as commonly stated, not checked against each card. DeepSeek and Kimi in fp8,
-# gpt-oss in mxfp4 (4.25 bits with their scales, of which 4 are counted), MiniMax in fp8, the others in bfloat16.
+# case and without the ending of a variant. UNVERIFIED: as commonly stated, not checked against each model's card.
+# DeepSeek and Kimi in fp8, gpt-oss in mxfp4 (4.25 bits with their scales, of which 4 are counted), MiniMax in fp8, the
+# others in bfloat16.
 _PUBLISHED = """
 deepseek-r1 671 8
 deepseek-r1-0528 671 8
