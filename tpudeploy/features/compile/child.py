@@ -502,6 +502,23 @@ def set_layout(config: Any, specs: list[Any]) -> None:
     config.cache_config.kv_cache_layout = resolve_kv_cache_layout(config, [["LBNHC"]], specs).name
 
 
+class GraphNames:
+    """Names each graph. The engine compiles variants of one under one name, in the same order each time.
+
+    So a run that was killed between variants continues with those that follow.
+    """
+
+    def __init__(self) -> None:
+        self._calls: collections.Counter[str] = collections.Counter()
+
+    def next(self, title: str, sizes: dict[str, int]) -> str:
+        """Return the name of the graph that is compiled next."""
+        name = " ".join([title, *(f"{key}={value}" for key, value in sizes.items())])
+        self._calls[name] += 1
+        count = self._calls[name]
+        return name if count == 1 else f"{name} variant={count}"
+
+
 def compile_graphs(runner: Any, config: Any, wish: dict[str, Any], result: dict[str, Any], report: Any) -> None:
     """Run the engine's precompile loop; report each graph as it is compiled, and what libtpu refuses."""
     if result["implementation"] != "flax_nnx":
@@ -524,16 +541,12 @@ def compile_graphs(runner: Any, config: Any, wish: dict[str, Any], result: dict[
         runner.num_tokens_paddings = list(wish["token_buckets"])
     run_compilation = manager._run_compilation
     done, only = set(wish.get("done", ())), tuple(wish.get("only", ()))
-    calls: collections.Counter[str] = collections.Counter()
+    names = GraphNames()
 
     def run(name: str, function: Any, *args: Any, **kwargs: Any) -> None:
         sizes = {key: value for key, value in kwargs.items() if type(value) is int}
         title = re.sub(r"^worker\d+ ", "", name)
-        graph = " ".join([title, *(f"{key}={value}" for key, value in sizes.items())])
-        # The engine compiles variants of one graph under one name: a run that was killed lacks those that follow.
-        calls[graph] += 1
-        if calls[graph] > 1:
-            graph = f"{graph} variant={calls[graph]}"
+        graph = names.next(title, sizes)
         if graph in done or (only and not any(word in title for word in only)):
             return
         compilations.graph = graph
