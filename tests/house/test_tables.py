@@ -39,6 +39,7 @@ from tpudeploy.features.ab_test.arms import RISKY
 from tpudeploy.features.alerts.rules import RULES as ALERTS
 from tpudeploy.node.router_configuration import _CONFIGURE
 from tpudeploy.operations import OPERATIONS, operation
+from tpudeploy.operations.declaration import Access
 from tpudeploy.operations.explanations import explanations
 from tpudeploy.sizing.checks import CHECKS
 from tpudeploy.sizing.checks.check import Check
@@ -57,7 +58,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_command_is_an_operation_or_a_file_and_the_other_way_round() -> None:
     files = {path.stem for path in (ROOT / "tpudeploy" / "cli" / "commands").glob("*.py")} - {"__init__"}
-    of_operations = {name for name, summary in OPERATIONS.items() if summary}
+    of_operations = {name.replace("_", "-") for name, summary in OPERATIONS.items() if summary}
     of_features = set(feature_table.COMMANDS)
     assert {file.replace("_", "-") for file in files} | of_operations | of_features == set(COMMANDS)
 
@@ -107,6 +108,13 @@ def test_a_variable_has_the_same_kind_of_value_for_every_command_that_reads_it(
 def _options(page: tuple[str, str]) -> list[argparse.Action]:
     parser = parser_of(*page)
     return [action for name in parser.option_names if (action := parser.option(name)) is not None]
+
+
+def test_a_person_is_asked_before_what_may_end_a_server() -> None:
+    rows = {name: operation(name) for name in OPERATIONS}
+    ends = {name for name, row in rows.items() if row.access is Access.END}
+    assert {"apply", "destroy", "report_host", "ab"} <= ends
+    assert [name for name in ends if rows[name].approval is None] == []
 
 
 def test_every_verb_of_state_is_an_operation_and_the_other_way_round() -> None:

@@ -19,6 +19,7 @@ from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Mode, Plan
 from tpudeploy.domain.report import ReplicaEndpoint, ReplicaOutcome, RunReport
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.views import jsonl
 from tpudeploy.views import plan as view
 from tpudeploy.views.status import summary
@@ -30,8 +31,8 @@ def carry_out(
     context: Context,
     workspace: Workspace,
     plan: Plan,
+    row: Operation,
     *,
-    question: str,
     wait: str = "serving",
     timeout: float | None = None,
     watch: bool = False,
@@ -46,8 +47,8 @@ def carry_out(
     _show(args, context, plan)
     if plan.stopping_errors:
         raise _blocking_error(plan)
-    if plan.needs_approval and is_new and not args.auto_approve:
-        approve(context, question, otherwise="Review the plan, then pass -auto-approve.")
+    if plan.needs_approval and is_new:
+        approve(args, context, row)
     may_reset = args.auto_approve or not is_new
 
     def apply_part(part: Plan, *, reset: bool = True) -> RunReport:
@@ -137,12 +138,14 @@ def _interrupted(context: Context, message: str) -> events.Event:
     return events.Warned(at=context.clock.now(), address="", message=message, hint="")
 
 
-def approve(context: Context, question: str, *, otherwise: str) -> None:
-    """Raise `errors.NotApproved` unless the person answers yes. `otherwise` is the hint without a terminal."""
-    terminal = context.terminal
+def approve(args: argparse.Namespace, context: Context, row: Operation) -> None:
+    """Raise `errors.NotApproved` unless the person answers yes, or the command line has the option that skips this."""
+    terminal, approval = context.terminal, row.approval
+    if approval is None or getattr(args, approval.option.replace("-", "_")):
+        return
     if not terminal.is_interactive:
-        raise NotApproved("Approval needs an interactive terminal.", hint=otherwise)
-    terminal.data(f"\n{question}\n  Only 'yes' will be accepted to approve.\n")
+        raise NotApproved("Approval needs an interactive terminal.", hint=approval.otherwise)
+    terminal.data(f"\n{approval.question}\n  Only 'yes' will be accepted to approve.\n")
     if terminal.ask("  Enter a value: ") != "yes":
         raise NotApproved("Cancelled: nothing was changed.")
     terminal.data("")

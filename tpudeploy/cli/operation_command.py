@@ -51,6 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser, row: Operation) -> None:
             add_argument(parser, argument)
     for name in row.options:
         getattr(options, name)(parser)
+    add_approval(parser, row)
+
+
+def add_approval(parser: argparse.ArgumentParser, row: Operation) -> None:
+    """Add the option that skips the question before an operation runs, if there is one."""
+    if row.approval is not None:
+        options.flag(parser, row.approval.option, "Skip the approval prompt.")
 
 
 def add_options(parser: argparse.ArgumentParser, row: Operation) -> None:
@@ -116,9 +123,52 @@ def _add_option(parser: argparse.ArgumentParser, argument: Argument) -> None:
 def run(row: Operation, args: argparse.Namespace, context: Context) -> int:
     """Run an operation, print its result, and return the exit code."""
     call = prepare(row, args, context)
-    result = row.run(call.workspace, **call.values)
-    show(result, context)
+    values = call.values
+    if row.approval is not None and not values.get("dry_run"):
+        values |= _approved_values(row, call, args, context)
+    if row.takes_pieces and not context.terminal.as_json:
+        result = _print_pieces(row, call, context)
+    else:
+        result = row.run(call.workspace, **values)
+        show(result, context)
     return exits.ERROR if call.has_invalid else result.exit_code
+
+
+def _approved_values(
+    row: Operation, call: OperationCall, args: argparse.Namespace, context: Context
+) -> Mapping[str, Any]:
+    """Return the values that a person approved. Raise `errors.NotApproved`."""
+    from tpudeploy.cli.approval import approve
+
+    assert row.approval is not None
+    make_preview = row.approval.preview
+    preview = None if make_preview is None else make_preview(call.workspace, **call.values)
+    if preview is not None and preview.result is not None and not context.terminal.as_json:
+        context.terminal.data(str(preview.result))
+    approve(args, context, row)
+    return {} if preview is None else preview.values
+
+
+def _print_pieces(row: Operation, call: OperationCall, context: Context) -> Result:
+    """Run an operation whose text is printed while it arrives, and print its messages."""
+    from tpudeploy.text.words import plain
+
+    terminal, has_output = context.terminal, False
+
+    def print_piece(piece: str) -> None:
+        nonlocal has_output
+        has_output = True
+        terminal.verbatim(plain(piece), end="")
+
+    try:
+        result: Result = row.run(call.workspace, **call.values, on_piece=print_piece)
+    finally:
+        if has_output:
+            terminal.verbatim("")
+    if not has_output:
+        terminal.verbatim(plain(result.as_text(terminal.paint)))
+    terminal.explain(result.messages(terminal.paint))
+    return result
 
 
 @frozen

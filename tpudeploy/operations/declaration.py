@@ -9,10 +9,12 @@ An operation is one module of this package. Its row, `OPERATION`, makes the meth
     result.as_text          str(result)         text on stdout            -
     result.exit_code        -                   exit code                 -
     access, title           -                   -                         hints, title
+    approval                -                   question, option          -
     first line of `run`     help()              -                         description
     first line of module    -                   --help                    -
 
-Approval, live output and streams belong to the command line (cli/commands) and to the agents' server (features/agents).
+Live tables and streams belong to the command line (cli/commands), and how agents get a person's consent to their server
+(features/agents).
 """
 
 from __future__ import annotations
@@ -149,13 +151,34 @@ class Access(StrEnum):
 
 
 @frozen
+class Preview:
+    """What a person is asked about: what an operation would do, and the values that it runs with after a yes."""
+
+    result: Any = None
+    values: Mapping[str, Any]
+
+
+@frozen
+class Approval:
+    """What the command line asks a person before the operation runs; the option of the name `option` skips it.
+
+    `otherwise` is the hint where there is no terminal to ask at. `preview` takes what `run` takes, and changes nothing.
+    """
+
+    question: str
+    otherwise: str
+    option: str = "auto-approve"
+    preview: Callable[..., Preview] | None = None
+
+
+@frozen
 class Operation:
     """A row: see the head of this module. `run` takes the workspace and the arguments by their names.
 
     `results` are the classes of what it returns, that of the agents' tool first. `tool` is the name of that tool, ""
     for none. `options` are what the command line adds of its own (cli/options.py): where states are, locks,
     parallelism. With `takes_invalid`, `run` gets the error of each invalid file too, as `invalid`; with `takes_events`,
-    a listener as `on_event`.
+    a listener as `on_event`; with `takes_pieces`, one as `on_piece`, for a text that is printed while it arrives.
     """
 
     run: Callable[..., Any]
@@ -167,6 +190,8 @@ class Operation:
     options: tuple[str, ...] = ("backend",)
     takes_invalid: bool = False
     takes_events: bool = False
+    takes_pieces: bool = False
+    approval: Approval | None = None
     needs_workspace: bool = True
 
     def argument(self, name: str) -> Argument:

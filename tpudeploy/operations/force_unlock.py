@@ -1,10 +1,10 @@
-"""Release a lock left behind by a crashed run."""
+"""Release a lock left behind by a crashed run. If that run is still alive, it cannot save anything afterwards."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tpudeploy.operations.declaration import Access, Argument, Operation
+from tpudeploy.operations.declaration import Access, Approval, Argument, Operation, Preview
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
@@ -35,6 +35,11 @@ def force_unlock(workspace: Workspace, id: str) -> Unlocked:  # noqa: A002 - the
     return Unlocked(name=states.force_unlock(lock_id), id=lock_id)
 
 
+def _lock(workspace: Workspace, id: str) -> Preview:  # noqa: A002 - as above
+    """Return the lock by its id: a run that starts while a person decides keeps its own."""
+    return Preview(values={"id": workspace.adapters.states.find_lock(id)})
+
+
 OPERATION = Operation(
     run=force_unlock,
     arguments=(
@@ -47,4 +52,10 @@ OPERATION = Operation(
     ),
     results=(Unlocked,),
     access=Access.CHANGE,
+    approval=Approval(
+        question="Do you really want to force-unlock? A run that is still alive loses its lock and stops.",
+        otherwise="Pass -force once you are sure that no run uses it.",
+        option="force",
+        preview=_lock,
+    ),
 )

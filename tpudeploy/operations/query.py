@@ -154,4 +154,5 @@ OPERATION = Operation(
     results=(Answer,),
     title="Ask the model",
     tool="query",
+    takes_pieces=True,
 )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Place, Provisioning
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.host_fault import FaultBehavior
 from tpudeploy.domain.names import Zone
-from tpudeploy.operations.declaration import Access, Argument, Operation, flag
+from tpudeploy.operations.declaration import Access, Approval, Argument, Operation, Preview, flag
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
@@ -156,6 +156,12 @@ def _fault_in_log(workspace: Workspace, where: Address, attempt: Attempt) -> str
     return masked(f"{cause.what}: {cause.line.text.strip()}")
 
 
+def _proposal(workspace: Workspace, **values: Any) -> Preview:
+    """Return what Google would be told, which it then is: the log is read once."""
+    proposal = report_host(workspace, **{**values, "dry_run": True})
+    return Preview(result=proposal, values={**values, "description": proposal.description})
+
+
 OPERATION = Operation(
     run=report_host,
     arguments=(
@@ -186,4 +192,9 @@ OPERATION = Operation(
     title="Report a faulty host",
     options=("lock_timeout", "backend"),
     takes_events=True,
+    approval=Approval(
+        question="Do you really want to report this host? There is no undo.",
+        otherwise="Review the report, then pass -auto-approve.",
+        preview=_proposal,
+    ),
 )

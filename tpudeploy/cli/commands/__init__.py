@@ -1,7 +1,7 @@
 """List the commands with one line of help. Most are made from the row of an operation; the others are modules here.
 
 A module (`_` for `-`) has `arguments(parser)` and `run(args, context)`. It is for what only a terminal or a pipeline
-has: approval, live output, streams, files; or for a command that is no operation.
+has: live tables, streams, files; or for a command that is no operation.
 
 Why: decision 8 in docs/decisions.md.
 """
@@ -26,10 +26,8 @@ _FIRST = {
     "init": "Write a commented profile, from a shipped one.",
 }
 _OTHERS = {
-    "report-host": "Report the machine of a slice to Google as faulty, and hold its place back.",
     "import": "Import an existing slice into the state.",
     "state": "Inspect and edit the state: list, show, mv, rm, pull, push, history.",
-    "force-unlock": "Release a lock left behind by a crashed run.",
     "emulator": "Run a local Cloud TPU to try everything on.",
     "router": "Run the router of a deployment on this machine, and keep its list of replicas current.",
     "schema": "Print the JSON Schemas of profiles, plans, states, events and other documents.",
@@ -37,7 +35,7 @@ _OTHERS = {
 }
 _SUMMARIES = {
     **_FIRST,
-    **{name: help_ for name, help_ in OPERATIONS.items() if help_},
+    **{name.replace("_", "-"): help_ for name, help_ in OPERATIONS.items() if help_},
     **_OTHERS,
     **{name: command.summary for name, command in feature_table.COMMANDS.items()},
 }
@@ -75,7 +73,6 @@ _WITH_MODULE = frozenset(
         "gc",
         "logs",
         "plan",
-        "query",
         "status",
         "validate",
     ]
@@ -117,11 +114,11 @@ def command(name: str) -> Command:
 
 
 def _command(name: str) -> Command:
-    of_feature = feature_table.COMMANDS.get(name)
-    home = of_feature.module if of_feature is not None else f"tpudeploy.cli.commands.{name.replace('-', '_')}"
-    if not home or (of_feature is None and name in OPERATIONS and name not in _WITH_MODULE):
+    of_feature, key = feature_table.COMMANDS.get(name), name.replace("-", "_")
+    home = of_feature.module if of_feature is not None else f"tpudeploy.cli.commands.{key}"
+    if not home or (of_feature is None and key in OPERATIONS and name not in _WITH_MODULE):
         from tpudeploy.cli.operation_command import OperationCommand
 
-        return OperationCommand(name)
+        return OperationCommand(key)
     module: Command = import_module(home)
     return module

@@ -31,7 +31,6 @@ _ONLY_WITH_PROFILES: Mapping[str, str] = {
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser, OPERATION)
-    options.flag(parser, "auto-approve", "Skip the approval prompt.")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -59,10 +58,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             )
     # The time for the approval does not count, because a person takes it.
     timeout = None if args.timeout is None else max(args.timeout - (context.clock.now() - began), 0.0)
-    question = "Do you want to perform these actions?"
-    return carry_out(
-        args, context, workspace, plan, question=question, wait=args.wait, timeout=timeout, watch=args.watch
-    )
+    return carry_out(args, context, workspace, plan, OPERATION, wait=args.wait, timeout=timeout, watch=args.watch)
 
 
 def _saved_plan(args: argparse.Namespace, context: Context) -> Plan | None:

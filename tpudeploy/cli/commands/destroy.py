@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import options
 from tpudeploy.cli.approval import carry_out
 from tpudeploy.cli.context import Context, LoadedProfiles
 from tpudeploy.cli.operation_command import add_arguments
@@ -17,7 +16,6 @@ from tpudeploy.operations.destroy import OPERATION
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser, OPERATION)
-    options.flag(parser, "auto-approve", "Skip the approval prompt.")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -29,5 +27,4 @@ def run(args: argparse.Namespace, context: Context) -> int:
     plan = workspace.plan(
         [*loaded.valid, *by_name], destroy=True, target=args.target, invalid=loaded.invalid, on_event=emit
     )
-    question = "Do you really want to destroy this? There is no undo."
-    return carry_out(args, context, workspace, plan, question=question)
+    return carry_out(args, context, workspace, plan, OPERATION)

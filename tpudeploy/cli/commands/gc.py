@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import documents, exits, options
+from tpudeploy.cli import documents, exits
 from tpudeploy.cli.approval import all_errors, approve
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.error_report import report_error
@@ -20,7 +20,6 @@ from tpudeploy.workspace import Workspace
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser, OPERATION)
-    options.flag(parser, "auto-approve", "Skip the approval prompt.")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -52,9 +51,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _remove(args: argparse.Namespace, context: Context, workspace: Workspace, garbage: Orphans) -> Report:
     """Remove the orphans after approval. Raise `errors.NotApproved` without it."""
     terminal = context.terminal
-    if not args.auto_approve:
-        otherwise = "Review the list, then pass -auto-approve."
-        approve(context, "Do you really want to remove this? There is no undo.", otherwise=otherwise)
+    approve(args, context, OPERATION)
     report = workspace.collect(garbage, on_event=event_printer(terminal))
     if not args.json:
         terminal.data(view.summary_line(report, terminal.paint))

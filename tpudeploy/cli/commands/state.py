@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.approval import approve
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.operation_command import add_argument, show
+from tpudeploy.cli.operation_command import add_approval, add_argument, show
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain.errors import StateUnreadable
 from tpudeploy.operations import operation
@@ -42,8 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def verb_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     for argument in _row(verb).arguments:
         add_argument(parser, argument)
-    if verb == "rm":
-        options.flag(parser, "auto-approve", "Skip the approval prompt.")
+    add_approval(parser, _row(verb))
     _add_common(parser)
 
 
@@ -81,8 +80,7 @@ def _remove(args: argparse.Namespace, context: Context, workspace: Workspace, va
     if args.auto_approve:
         terminal.data("")
     elif not args.dry_run:
-        question = "Do you really want to remove these from the state?"
-        approve(context, question, otherwise="Review the list, then pass -auto-approve.")
+        approve(args, context, _row(args.verb))
     if not args.dry_run:
         result = remove_listed(workspace, result, force=args.force, on_event=values["on_event"])
         terminal.data(str(result))

@@ -12,7 +12,7 @@ from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.error_report import interrupted, report_error
 from tpudeploy.cli.interrupts import stopping_gracefully
-from tpudeploy.cli.operation_command import add_options, option_values
+from tpudeploy.cli.operation_command import add_approval, add_options, option_values
 from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
 from tpudeploy.features.ab_test.operation import OPERATIONS
 from tpudeploy.features.benchmark.cell_rows import CellRows
@@ -34,7 +34,7 @@ _NOT_BACK = "{name} does not match its profile yet: `tpudeploy plan` shows the r
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, _AB)
-    options.flag(parser, "auto-approve", "Skip the approval prompt.")
+    add_approval(parser, _AB)
     options.overlays(parser)
     options.lock_timeout(parser)
 
@@ -122,8 +122,7 @@ def _approve(args: argparse.Namespace, context: Context, proposed: AbProposal) -
     terminal.data(proposed.as_text(terminal.paint))
     if diagnostics:
         terminal.explain(f"\n{describe_diagnostics(diagnostics, terminal.paint.styled)}")
-    if not args.auto_approve:
-        approve(context, "Do you want to perform these actions?", otherwise="Review the list, then pass -auto-approve.")
+    approve(args, context, _AB)
 
 
 class _Command:

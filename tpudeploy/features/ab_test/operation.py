@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpudeploy.features.benchmark.bench_operation import WINDOW, Grid, client_arguments, driver_named, sweep_arguments
 from tpudeploy.features.benchmark.run import Sweep
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, profile
+from tpudeploy.operations.declaration import Access, Approval, Argument, ArgumentKind, Operation, profile
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -404,6 +404,10 @@ OPERATIONS: Mapping[str, Operation] = {
         results=(AbResult,),
         access=Access.END,
         title="Run an A/B",
+        approval=Approval(
+            question="Do you want to perform these actions?",
+            otherwise="Review the list, then pass -auto-approve.",
+        ),
     ),
     "ab_propose": Operation(
         run=ab_propose,

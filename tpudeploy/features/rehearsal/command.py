@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import options
 from tpudeploy.cli.approval import approve
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.interrupts import stopping_gracefully
@@ -22,7 +21,6 @@ _INTERRUPTED = "Interrupted: the rehearsal deletes what it requested. Interrupt 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser, OPERATION)
-    options.flag(parser, "auto-approve", "Skip the approval prompt.")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -34,8 +32,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         show(proposal, context)
         return proposal.exit_code
     terminal.explain(proposal.as_text(terminal.paint))
-    if not args.auto_approve:
-        approve(context, "Do you want to start this rehearsal?", otherwise="Review the steps, then pass -auto-approve.")
+    approve(args, context, OPERATION)
     emit = event_printer(terminal)
     try:
         with stopping_gracefully(workspace.adapters.stop, terminal.talk, message=_INTERRUPTED, is_last=False):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tpudeploy.features.rehearsal import FactFinding, FactVerdict
 from tpudeploy.features.rehearsal.budget import Step
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, flag
+from tpudeploy.operations.declaration import Access, Approval, Argument, ArgumentKind, Operation, flag
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
@@ -126,4 +126,8 @@ OPERATION = Operation(
     access=Access.END,
     title="Rehearse",
     takes_events=True,
+    approval=Approval(
+        question="Do you want to start this rehearsal?",
+        otherwise="Review the steps, then pass -auto-approve.",
+    ),
 )
