@@ -67,6 +67,7 @@ _ROWS: Mapping[str, Feature] = {
             ),
         },
         results={
+            **dict.fromkeys(("ServerAddress", "SweepOptions"), "bench_operation"),
             **dict.fromkeys(("BenchmarkRun", "OperatingPoints", "Runs"), "runs_operation"),
             "Compared": "compare_operation",
             "Recommended": "recommend_operation",

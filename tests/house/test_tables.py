@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
@@ -46,13 +47,12 @@ from tpudeploy.sizing.checks.check import Check
 from tpudeploy.workspace import Workspace
 
 STATELESS = {"validate", "render", "size", "explain", "version"}  # they read profiles and tables alone
-_OF_THE_PLAN = {
-    "adopt",
-    "replace",
-    "refresh_only",
-    "start",
-    "target",
-}  # options of `apply` and `destroy` for the plan they make
+# Options of a command for the plan, or the proposal, that its operation is then given.
+_OF_AN_EARLIER_STEP = {
+    "apply": {"adopt", "replace", "refresh_only", "start", "target"},
+    "destroy": {"target"},
+    "ab": {argument.name for argument in operation("ab_propose").arguments},
+}
 ROOT = Path(__file__).parents[2]
 
 
@@ -68,11 +68,11 @@ def test_every_operation_is_in_the_table_and_a_method_with_the_arguments_of_its_
     assert {row for name in modules for row in _rows(name)} == set(OPERATIONS) - set(feature_table.OPERATIONS)
     for name in OPERATIONS:
         row = operation(name)
-        parameters = inspect.signature(row.run).parameters
-        for argument in row.arguments:
-            if argument.for_library and argument.name in parameters:
-                continue
-            assert not argument.for_library or argument.name in _OF_THE_PLAN, (name, argument.name)
+        in_groups = {field.name for group in row.groups.values() for field in fields(group)}
+        assert row.groups.keys() <= inspect.signature(row.run).parameters.keys()
+        names = inspect.signature(row.run).parameters.keys() | in_groups | _OF_AN_EARLIER_STEP.get(name, set())
+        missing = {argument.name for argument in row.arguments if argument.for_library} - names
+        assert missing == set(), name
         assert inspect.unwrap(getattr(Workspace, name)) is row.run
 
 

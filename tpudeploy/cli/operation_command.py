@@ -210,7 +210,9 @@ def prepare(row: Operation, args: argparse.Namespace, context: Context) -> Opera
     if not row.needs_workspace:
         return OperationCall(workspace=None, values=values, has_invalid=False)
     workspace = context.workspace(paths, lock_timeout=getattr(args, "lock_timeout", None))
-    return OperationCall(workspace=workspace, values=values, has_invalid=bool(invalid) and not row.takes_invalid)
+    return OperationCall(
+        workspace=workspace, values=row.grouped(values), has_invalid=bool(invalid) and not row.takes_invalid
+    )
 
 
 def _names_profiles(argument: Argument, value: Any, context: Context) -> bool:

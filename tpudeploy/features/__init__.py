@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tpudeploy.features.accuracy.operation import accuracy as _accuracy
     from tpudeploy.features.alerts.operation import AlertFile as AlertFile
     from tpudeploy.features.alerts.operation import alerts as _alerts
+    from tpudeploy.features.benchmark.bench_operation import ServerAddress as ServerAddress
+    from tpudeploy.features.benchmark.bench_operation import SweepOptions as SweepOptions
     from tpudeploy.features.benchmark.bench_operation import bench as _bench
     from tpudeploy.features.benchmark.bench_operation import bench_import as _bench_import
     from tpudeploy.features.benchmark.bench_operation import bench_report as _bench_report

@@ -20,6 +20,7 @@ Live tables and streams belong to the command line (cli/commands), and how agent
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import MISSING, field, fields
 from enum import StrEnum
 from functools import wraps
 from inspect import signature
@@ -179,6 +180,7 @@ class Operation:
     for none. `options` are what the command line adds of its own (cli/options.py): where states are, locks,
     parallelism. With `takes_invalid`, `run` gets the error of each invalid file too, as `invalid`; with `takes_events`,
     a listener as `on_event`; with `takes_pieces`, one as `on_piece`, for a text that is printed while it arrives.
+    `groups` are parameters that are made of several arguments: classes whose fields have the names of these.
     """
 
     run: Callable[..., Any]
@@ -193,6 +195,19 @@ class Operation:
     takes_pieces: bool = False
     approval: Approval | None = None
     needs_workspace: bool = True
+    groups: Mapping[str, type[Any]] = field(default_factory=dict)
+
+    def grouped(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of arguments as `run` takes them: those of a group in one object, or None without it.
+
+        A group is absent where a field without a default has no value.
+        """
+        rest = dict(values)
+        for name, group in self.groups.items():
+            own = {each.name: rest.pop(each.name) for each in fields(group) if each.name in rest}
+            needed = (each.name for each in fields(group) if each.default is MISSING)
+            rest[name] = None if any(own.get(each) is None for each in needed) else group(**own)
+        return rest
 
     def argument(self, name: str) -> Argument:
         return next(argument for argument in self.arguments if argument.name == name)
@@ -224,8 +239,13 @@ class Operation:
     def _check_resumed(self, values: Mapping[str, Any]) -> None:
         from tpudeploy.domain.errors import UsageError
 
+        groups = (values.get(name) for name in self.groups)
+        flat = {
+            **values,
+            **{each.name: getattr(group, each.name) for group in groups if group for each in fields(group)},
+        }
         for argument in self.arguments:
-            if argument.is_resumed and values.get(argument.name):
+            if argument.is_resumed and flat.get(argument.name):
                 option = f"--{argument.option_name}"
                 raise UsageError(
                     f"{option} cannot be changed when resuming.",

@@ -15,6 +15,7 @@ from strict_schema import strict
 
 from tpudeploy import Profile, Workspace, errors
 from tpudeploy.features.ab_test.service import AbTests, Arms, Listener
+from tpudeploy.features.benchmark.bench_operation import SweepOptions
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.run import Cell, Driver, Run, Side, Sweep
 
@@ -301,13 +302,20 @@ def block_sizes(at: CommandLine) -> Arms:
 
 def test_a_program_runs_and_resumes_an_ab_with_the_options_of_the_command(at: CommandLine, client: Path) -> None:
     assert not client.exists()
-    cells: dict[str, Any] = {"concurrency": [8], "context": [1024], "output": [128], "driver": "vllm"}
+    options = SweepOptions(concurrency=[8], context=[1024], output=[128], driver="vllm")
     profile = at.folder / "gemma.yaml"
     with Workspace.open(at.folder, clock=at.clock) as workspace:
-        bounded = workspace.ab(profile, FASTER[1], repeats=2, by="output", max_cost=0.0296, **cells)
-        with pytest.raises(errors.UsageError, match="--repeats cannot be changed when resuming"):
-            workspace.ab(profile, resume=bounded.effects.experiment.id, repeats=3)
-        whole = workspace.ab(profile, resume=bounded.effects.experiment.id)
+        proposal = workspace.ab_propose(profile, FASTER[1], options, repeats=2, by="output")
+        bounded = workspace.ab(proposal, max_cost=0.0296)
+        id_ = bounded.effects.experiment.id
+        for message, more in (
+            ("--repeats cannot be changed when resuming", {"repeats": 3}),
+            ("--concurrency cannot be changed when resuming", {"options": SweepOptions(concurrency=[1])}),
+            ("An A/B takes no seed", {"options": SweepOptions(seed="a")}),
+        ):
+            with pytest.raises(errors.UsageError, match=message):
+                workspace.ab_propose(profile, resume=id_, **more)
+        whole = workspace.ab(workspace.ab_propose(profile, resume=id_))
     assert 0 < bounded.to_dict()["left"] < 5
     assert (whole.to_dict()["left"], whole.effects.experiment.by, whole.effects.keep) == (0, "output", Side.B)
     assert is_as_written(at)

@@ -334,29 +334,32 @@ def test_what_cannot_be_measured_is_said_before_anything_is(
 
 
 def test_a_program_measures_an_address_with_the_options_of_the_command(url: str, tmp_path: Path) -> None:
-    cells: dict[str, Any] = {"concurrency": [2, 1, 2], "context": [8], "output": [2], "window_seconds": 0.05}
+    address = td.ServerAddress(url=url, type="v6e-1")
+    options = td.SweepOptions(concurrency=[2, 1, 2], context=[8], output=[2], window_seconds=0.05, slo_ttft=1e-9)
     with td.Workspace.open(tmp_path) as workspace:
-        bounded = workspace.bench(url=url, type="v6e-1", slo_ttft=1e-9, duration_seconds=0, **cells).run
+        bounded = workspace.bench(address=address, options=options, duration_seconds=0).run
         assert (bounded.ended, bounded.cells) == ("duration", ())
-        whole = workspace.bench(url=url, type="v6e-1", resume=bounded.id).run
+        whole = workspace.bench(address=address, resume=bounded.id).run
         assert (whole.id, whole.ended, len(whole.cells)) == (bounded.id, "complete", 2)
         assert [cell.figures and cell.figures.goodput_requests_per_second for cell in whole.cells] == [0, 0]
         refusals: Mapping[str, Mapping[str, Any]] = {
-            "--seed cannot be changed when resuming": {"url": url, "resume": whole.id, "seed": "a"},
-            "--max-cost needs a price": {"url": url, "max_cost": 1},
-            "There is no load client `ab`": {"url": url, "driver": "ab"},
-            "measures one profile, or one address": {},
+            "--seed cannot be changed when resuming": {"options": td.SweepOptions(seed="a"), "resume": whole.id},
+            "--max-cost needs a price": {"address": td.ServerAddress(url=url), "max_cost": 1},
+            "There is no load client `ab`": {"options": td.SweepOptions(driver="ab")},
+            "measures one profile, or one address": {"address": None},
         }
-        for message, options in refusals.items():
+        for message, values in refusals.items():
             with pytest.raises(td.errors.UsageError, match=message):
-                workspace.bench(**options)
+                workspace.bench(**{"address": address, **values})
 
 
 def test_stopping_a_workspace_ends_its_benchmark(url: str, tmp_path: Path) -> None:
     with td.Workspace.open(tmp_path) as workspace:
         with pytest.raises(td.errors.Interrupted, match="0 of 1 cells are kept"):
             workspace.bench(
-                url=url, concurrency=[1], context=[8], output=[1], on_point=lambda _run, _point: workspace.stop()
+                address=td.ServerAddress(url=url),
+                options=td.SweepOptions(concurrency=[1], context=[8], output=[1]),
+                on_point=lambda _run, _point: workspace.stop(),
             )
         (run,) = workspace.benchmark_runs()
     assert run.ended == "interrupted"

@@ -110,7 +110,7 @@ def _propose(args: argparse.Namespace, context: Context, workspace: Workspace) -
     if args.resume is not None:
         values = options.without_environment(_PROPOSE.arguments, values)
     (profile,) = context.load([args.runs[0]], args)
-    return workspace.ab_propose(profile, **values, by=args.by, folder=context.folder)
+    return workspace.ab_propose(profile, **_PROPOSE.grouped(values), by=args.by, folder=context.folder)
 
 
 def _approve(args: argparse.Namespace, context: Context, proposed: AbProposal) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.features.benchmark.bench_operation import WINDOW, Grid, client_arguments, driver_named, sweep_arguments
-from tpudeploy.features.benchmark.run import Sweep
+from tpudeploy.features.benchmark.bench_operation import Grid, SweepOptions, client_arguments, sweep_arguments
 from tpudeploy.operations.declaration import Access, Approval, Argument, ArgumentKind, Operation, profile
 from tpudeploy.results import Result, document, result
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 GRID = Grid(concurrency=(1, 64), context=(1024,), output=(128,))  # few cells: each costs its window in every repeat
 _REPEATS = 3
+_FOR_ONE_RUN = ("skip_oversubscribed", "slo_ttft", "slo_tpot", "seed")  # options that an A/B does not have
 
 
 @result
@@ -120,21 +120,8 @@ class AbProposal(Result):
 
 def ab(
     workspace: Workspace,
-    profile: OneProfile,
-    flag: str | None = None,
+    proposal: AbProposal,
     *,
-    repeats: int | None = None,
-    by: Measure | str | None = None,
-    concurrency: Sequence[int] | None = None,
-    context: Sequence[int] | None = None,
-    output: Sequence[int] | None = None,
-    window_seconds: float | None = None,
-    driver: str | None = None,
-    tokenizer: str | None = None,
-    questions: str | None = None,
-    count: int | None = None,
-    no_accuracy: bool = False,
-    resume: str | None = None,
     duration_seconds: float | None = None,
     max_cost: float | None = None,
     reset: bool = False,
@@ -143,47 +130,29 @@ def ab(
 ) -> AbResult:
     """Deploy two values of one flag in turns, measure each, and compare them. The server restarts many times.
 
-    The arguments are those of `ab_propose`, which shows what this does. No further repeat starts after
-    `duration_seconds`, restarts included, or once the slice has cost `max_cost` USD meanwhile. With `reset`, a node
-    that does not pick up a change is rebooted.
+    `proposal` is what `ab_propose` returned, which shows what this does; a file of questions is in `folder`. No further
+    repeat starts after `duration_seconds`, restarts included, or once the slice has cost `max_cost` USD meanwhile. With
+    `reset`, a node that does not pick up a change is rebooted.
 
     At the end, or after an error, the deployment matches its profile again; after `stop`, apply the profile. Raise as
-    `ab_propose`, `AbTests.run` and `AbTests.bring_back` do.
+    `AbTests.run` and `AbTests.bring_back` do.
     """
     from tpudeploy.features.ab_test.service import AbTests, Listener
 
     tests, callbacks = AbTests(workspace), listener or Listener()
-    proposed = ab_propose(
-        workspace,
-        profile,
-        flag,
-        repeats=repeats,
-        by=by,
-        concurrency=concurrency,
-        context=context,
-        output=output,
-        window_seconds=window_seconds,
-        driver=driver,
-        tokenizer=tokenizer,
-        questions=questions,
-        count=count,
-        no_accuracy=no_accuracy,
-        resume=resume,
-        folder=folder,
-    )
-    bounds = proposed.bounds(duration_seconds, max_cost)
+    bounds = proposal.bounds(duration_seconds, max_cost)
     try:
         finished = tests.run(
-            proposed.proposal.experiment,
-            proposed.arms,
+            proposal.proposal.experiment,
+            proposal.arms,
             bounds=bounds,
-            usd_per_hour=proposed.proposal.usd_per_hour,
+            usd_per_hour=proposal.proposal.usd_per_hour,
             reset=reset,
             folder=Path(folder),
             listener=callbacks,
         )
     finally:
-        tests.bring_back(proposed.arms, reset=reset, on_event=callbacks.on_event)
+        tests.bring_back(proposal.arms, reset=reset, on_event=callbacks.on_event)
     return AbResult(effects=tests.result(finished), path=tests.experiments.path(finished))
 
 
@@ -191,15 +160,10 @@ def ab_propose(
     workspace: Workspace,
     profile: OneProfile,
     flag: str | None = None,
+    options: SweepOptions | None = None,
     *,
     repeats: int | None = None,
     by: Measure | str | None = None,
-    concurrency: Sequence[int] | None = None,
-    context: Sequence[int] | None = None,
-    output: Sequence[int] | None = None,
-    window_seconds: float | None = None,
-    driver: str | None = None,
-    tokenizer: str | None = None,
     questions: str | None = None,
     count: int | None = None,
     no_accuracy: bool = False,
@@ -211,9 +175,9 @@ def ab_propose(
     For a flag that may change answers, quality is measured too.
 
     `flag` is PATH=A,B, a key of the profile and two values. B is measured `repeats` times, and A once more. `by` is the
-    measure that decides. The cells, `driver` and `tokenizer` are as for `bench`. `questions` are `arithmetic`,
-    `lm_eval:TASK`, or a JSONL file in `folder`; `count` limits them, `no_accuracy` asks none. `resume` is the id of an
-    A/B whose remaining repeats are proposed; it keeps what it began with.
+    measure that decides. `options` are as for `bench`. `questions` are `arithmetic`, `lm_eval:TASK`, or a JSONL file in
+    `folder`; `count` limits them, `no_accuracy` asks none. `resume` is the id of an A/B whose remaining repeats are
+    proposed; it keeps what it began with. `ab` runs the proposal.
 
     Raise `errors.UsageError` for arguments that do not go together, and as `AbTests.propose` does.
     """
@@ -222,6 +186,10 @@ def ab_propose(
     from tpudeploy.features.ab_test.service import AbTests
     from tpudeploy.features.benchmark.comparison import Measure
 
+    options = options or SweepOptions()
+    unusable = [name for name in _FOR_ONE_RUN if getattr(options, name)]
+    if unusable:
+        raise UsageError(f"An A/B takes no {', '.join(unusable)}.", hint="Leave it out, or measure with `bench`.")
     tests = AbTests(workspace)
     if resume is not None:
         experiment = find_experiment(tests, resume, by=by)
@@ -232,15 +200,11 @@ def ab_propose(
     arms = make_arms(profile, parsed(flag))
     experiment = tests.experiment(
         arms,
-        Sweep(
-            points=GRID.points(concurrency, context, output),
-            window_seconds=window_seconds or WINDOW,
-            is_whole_window=window_seconds is not None,
-        ),
+        options.sweep(GRID),
         repeats=_repeats(repeats),
         by=None if by is None else Measure(by),
-        driver=driver_named(driver, window_seconds=window_seconds),
-        tokenizer=tokenizer or "",
+        driver=options.client,
+        tokenizer=options.tokenizer or "",
         questions=_questions(questions, count, arms.path, no_accuracy=no_accuracy, folder=Path(folder)),
         count=count,
     )
@@ -415,6 +379,7 @@ OPERATIONS: Mapping[str, Operation] = {
         results=(AbProposal,),
         title="Propose an A/B",
         tool="ab_propose",
+        groups={"options": SweepOptions},
     ),
     "ab_result": Operation(
         run=ab_result,

@@ -86,7 +86,11 @@ def tool_function(operation: Operation, respond: Response) -> Callable[..., dict
                     values[argument.name] = closing.enter_context(project.opened(*value)).profiles
             if opened is None:
                 opened = closing.enter_context(project.opened(*paths[:1]))
-            return respond(ToolCall(session=server_session, row=operation, opened=opened, paths=paths, values=values))
+            return respond(
+                ToolCall(
+                    session=server_session, row=operation, opened=opened, paths=paths, values=operation.grouped(values)
+                )
+            )
 
     parameters = [Parameter("ctx", Parameter.POSITIONAL_OR_KEYWORD, annotation=Call)]
     parameters += [_parameter(argument) for argument in offered]

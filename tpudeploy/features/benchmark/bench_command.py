@@ -125,9 +125,8 @@ def _run(
         values = options.without_environment(_ROW.arguments, values)
     rows = CellRows(context.terminal)
     with stopping_gracefully(workspace.adapters.stop, rows.talk):
-        return workspace.bench(
-            profile, **values, api_key=os.environ.get(_KEY), on_point=rows.begin_cell, on_cell=rows.end_cell
-        )
+        given = _ROW.grouped({**values, "api_key": os.environ.get(_KEY)})
+        return workspace.bench(profile, **given, on_point=rows.begin_cell, on_cell=rows.end_cell)
 
 
 def _exit_code(runs: Sequence[Run]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +17,7 @@ from tpudeploy.operations.written_files import WrittenFiles, write_files
 if TYPE_CHECKING:
     from tpudeploy.domain.errors import UsageError
     from tpudeploy.features.benchmark.offer import Point
-    from tpudeploy.features.benchmark.run import Cell, Driver, Run
+    from tpudeploy.features.benchmark.run import Cell, Driver, Run, Sweep
     from tpudeploy.features.benchmark.service import Benchmarks
     from tpudeploy.features.benchmark.subject import Target
     from tpudeploy.loading import OneProfile
@@ -26,43 +27,79 @@ if TYPE_CHECKING:
 Contents: TypeAlias = "Mapping[str, bytes] | str | PathLike[str] | Iterable[str | PathLike[str]]"
 
 
+@frozen
+class ServerAddress:
+    """A server to measure by its URL, without a profile.
+
+    `model` is its served name (default: the first), `type` its slice type, `usd_per_hour` the price of that, `api_key`
+    what the server requires.
+    """
+
+    url: str
+    model: str | None = None
+    type: str | None = None
+    usd_per_hour: float | None = None
+    api_key: str | None = field(default=None, repr=False)
+
+
+@frozen
+class SweepOptions:
+    """What to measure, and how. None is the default of the command.
+
+    `concurrency` are streams at once, `context` and `output` tokens of a prompt and of an answer; each combination is a
+    cell, which is measured for at most `window_seconds`. With `skip_oversubscribed`, cells with more streams than can
+    run at once are listed and not measured. `slo_ttft` and `slo_tpot` are the seconds within which a request counts as
+    goodput. `seed` makes the same prompts again. `driver` is an installed client (vllm, guidellm or aiperf),
+    `tokenizer` the model id or folder for its prompts.
+    """
+
+    concurrency: Sequence[int] | None = None
+    context: Sequence[int] | None = None
+    output: Sequence[int] | None = None
+    window_seconds: float | None = None
+    skip_oversubscribed: bool = False
+    slo_ttft: float | None = None
+    slo_tpot: float | None = None
+    seed: str | None = None
+    driver: str | None = None
+    tokenizer: str | None = None
+
+    @property
+    def client(self) -> Driver:
+        """Return the load client. Raise as `driver_named`."""
+        return driver_named(self.driver, window_seconds=self.window_seconds)
+
+    def sweep(self, grid: Grid) -> Sweep:
+        """Return the cells, with the values of `grid` where none are named, and how to measure each."""
+        from tpudeploy.features.benchmark.run import Slo, Sweep
+
+        return Sweep(
+            points=grid.points(self.concurrency, self.context, self.output),
+            slo=Slo(ttft_seconds=self.slo_ttft, tpot_seconds=self.slo_tpot),
+            window_seconds=self.window_seconds or WINDOW,
+            asks_oversubscribed=not self.skip_oversubscribed,
+            seed=self.seed or "",
+            is_whole_window=self.window_seconds is not None,
+        )
+
+
 def bench(
     workspace: Workspace,
     profile: OneProfile | None = None,
+    options: SweepOptions | None = None,
     *,
-    url: str | None = None,
-    model: str = "",
-    type: str | None = None,  # noqa: A002 - the command line's word
-    usd_per_hour: float | None = None,
-    api_key: str | None = None,
-    concurrency: Sequence[int] | None = None,
-    context: Sequence[int] | None = None,
-    output: Sequence[int] | None = None,
-    window_seconds: float | None = None,
-    skip_oversubscribed: bool = False,
-    slo_ttft: float | None = None,
-    slo_tpot: float | None = None,
+    address: ServerAddress | None = None,
     duration_seconds: float | None = None,
     max_cost: float | None = None,
-    seed: str | None = None,
     replica: int | None = None,
     resume: str | None = None,
-    driver: str | None = None,
-    tokenizer: str | None = None,
     on_point: Callable[[Run, Point], None] | None = None,
     on_cell: Callable[[Run, Cell], None] | None = None,
 ) -> BenchmarkRun:
     """Measure a deployment under load, cell by cell. It slows other users down. Cells that cannot fit are skipped.
 
-    `concurrency` are streams at once, `context` and `output` tokens of a prompt and of an answer; each combination is a
-    cell, which is measured for at most `window_seconds`. None is the default of the command. `url` measures an address
-    instead of a profile's: `model` is its served name (default: the first), `type` its slice type, `usd_per_hour` the
-    price of that, `api_key` what the server requires. A deployment of several replicas is measured through its
-    router, which all of them are behind, or at the `replica` of that index; without a router, at its first replica.
-
-    With `skip_oversubscribed`, cells with more streams than can run at once are listed and not measured. `slo_ttft` and
-    `slo_tpot` are the seconds within which a request counts as goodput. `seed` makes the same prompts again. `driver`
-    is an installed client (vllm, guidellm or aiperf), `tokenizer` the model id or folder for its prompts.
+    `address` measures a server by its URL instead of a profile's. A deployment of several replicas is measured through
+    its router, which all of them are behind, or at the `replica` of that index; without a router, at its first replica.
 
     The run is stored after each cell, and ends after `duration_seconds` of measuring, or once the slice has cost
     `max_cost` USD meanwhile; `resume`, its id, measures the remaining cells. `on_point` is called before each cell and
@@ -72,39 +109,38 @@ def bench(
     the profile declares and for options that do not go together, `errors.BenchFailed` if an installed client fails,
     `errors.Interrupted` after `stop`.
     """
-    from tpudeploy.features.benchmark.run import Slo, Sweep
     from tpudeploy.features.benchmark.service import Benchmarks, bounds_of
 
-    benchmarks, client = Benchmarks(workspace), driver_named(driver, window_seconds=window_seconds)
-    if (profile is None) == (url is None):
-        raise usage()
-    if profile is not None:
+    options = options or SweepOptions()
+    benchmarks, client = Benchmarks(workspace), options.client
+    if profile is not None and address is None:
         run = None if resume is None else stored_runs(workspace.adapters).find(resume)
         target = _deployment(benchmarks, profile, replica, run)
+    elif profile is None and address is not None:
+        target = benchmarks.address(
+            address.url,
+            model=address.model or "",
+            type=address.type,
+            usd_per_hour=address.usd_per_hour,
+            api_key=address.api_key,
+        )
     else:
-        target = benchmarks.address(url or "", model=model, type=type, usd_per_hour=usd_per_hour, api_key=api_key)
+        raise usage()
     bounds = bounds_of(
         duration_seconds,
         max_cost,
         usd_per_hour=target.subject.usd_per_hour,
         hint="Set it with --usd-per-hour, or use --duration.",
     )
-    sweep = Sweep(
-        points=GRID.points(concurrency, context, output),
-        slo=Slo(ttft_seconds=slo_ttft, tpot_seconds=slo_tpot),
-        window_seconds=window_seconds or WINDOW,
-        asks_oversubscribed=not skip_oversubscribed,
-        seed=seed or "",
-        is_whole_window=window_seconds is not None,
-    )
-    benchmarks.check_client(target, client, tokenizer=tokenizer or "")
+    tokenizer = options.tokenizer or ""
+    benchmarks.check_client(target, client, tokenizer=tokenizer)
     run = benchmarks.run(
         target,
-        sweep,
+        options.sweep(GRID),
         resume=resume,
         bounds=bounds,
         driver=client,
-        tokenizer=tokenizer or "",
+        tokenizer=tokenizer,
         on_point=on_point,
         on_cell=on_cell,
     )
@@ -407,6 +443,7 @@ OPERATIONS: Mapping[str, Operation] = {
         access=Access.LOAD,
         title="Benchmark",
         tool="bench",
+        groups={"options": SweepOptions, "address": ServerAddress},
     ),
     "bench_import": Operation(
         run=bench_import,
