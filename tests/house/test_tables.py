@@ -71,7 +71,7 @@ def test_every_operation_is_in_the_table_and_a_method_with_the_arguments_of_its_
         in_groups = {field.name for group in row.groups.values() for field in fields(group)}
         assert row.groups.keys() <= inspect.signature(row.run).parameters.keys()
         names = inspect.signature(row.run).parameters.keys() | in_groups | _OF_AN_EARLIER_STEP.get(name, set())
-        missing = {argument.name for argument in row.arguments if argument.for_library} - names
+        missing = {argument.name for argument in row.arguments} - names
         assert missing == set(), name
         assert inspect.unwrap(getattr(Workspace, name)) is row.run
 

@@ -47,7 +47,7 @@ class OperationCommand:
 def add_arguments(parser: argparse.ArgumentParser, row: Operation) -> None:
     """Add the arguments of an operation, and the options that only its command has."""
     for argument in row.arguments:
-        if argument.for_command:
+        if argument.command is not None:
             add_argument(parser, argument)
     for name in row.options:
         getattr(options, name)(parser)
@@ -71,7 +71,7 @@ def option_values(row: Operation, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _options(row: Operation) -> list[Argument]:
-    return [a for a in row.arguments if a.for_command and not a.positional and a.kind not in PROFILE_KINDS]
+    return [a for a in row.arguments if a.command and not a.positional and a.kind not in PROFILE_KINDS]
 
 
 def add_argument(parser: argparse.ArgumentParser, argument: Argument) -> None:
@@ -117,7 +117,8 @@ def _add_option(parser: argparse.ArgumentParser, argument: Argument) -> None:
         more["choices"] = argument.choices
     if argument.kind in _PARSERS:
         more["type"] = _PARSERS[argument.kind]
-    options.option(parser, argument.option_name, argument.help, variable=argument.variable, **more)
+    variable = "" if argument.command is None else argument.command.variable
+    options.option(parser, argument.option_name, argument.help, variable=variable, **more)
 
 
 def run(row: Operation, args: argparse.Namespace, context: Context) -> int:
@@ -192,7 +193,7 @@ def prepare(row: Operation, args: argparse.Namespace, context: Context) -> Opera
     paths: list[str] = []
     invalid: Mapping[str, ProfileInvalid] = {}
     for argument in row.arguments:
-        if not (argument.for_command and argument.for_library):
+        if argument.command is None:
             continue
         value = getattr(args, argument.name)
         if _names_profiles(argument, value, context):

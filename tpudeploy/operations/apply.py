@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.report import Wait
-from tpudeploy.operations.declaration import Access, Approval, Argument, ArgumentKind, Operation
+from tpudeploy.operations.declaration import Access, AgentForm, Approval, Argument, ArgumentKind, Operation
 from tpudeploy.operations.plan import ADOPT, REFRESH_ONLY, REPLACE, START, TARGET
 from tpudeploy.plans import Report
 
@@ -127,13 +127,13 @@ OPERATION = Operation(
             help="How far to wait: accepted, granted or serving.",
             choices=_WAITS,
             default="serving",
-            agents="how far to go",
+            agents=AgentForm(about="how far to go"),
         ),
         Argument(
             name="timeout",
             help="Stop waiting after this time, e.g. 2h (exit 12).",
             kind=ArgumentKind.DURATION,
-            agents="give up waiting after this long",
+            agents=AgentForm(about="give up waiting after this long"),
         ),
         Argument(
             name="watch",

@@ -65,46 +65,78 @@ PROFILE_KINDS = frozenset(
 
 
 @frozen
-class Argument:
-    """One argument of an operation. `name` is what the library and agents call it; `option` is the option's name.
+class CommandForm:
+    """How the command line takes an argument, where its name and kind don't say it.
 
-    A `positional` argument has no option. `agents` describes it to agents in other words than `help`; an argument that
-    is not `for_agents` is the command line's and the library's alone. `agents_default` is the default for agents where
-    it is another one. One of another kind for agents (`agents_kind`) is required of them. An argument that is an
-    `is_optional_option` is required but on the command line, which has other forms of the command. `least` and `most`
-    bound a number, or how many texts there are. What is resumed has its own value of an argument that `is_resumed`.
-    `variable` names the environment variable where another command's option of this name takes another kind of value:
-    "recommend-context" is TPUDEPLOY_RECOMMEND_CONTEXT.
+    `option` is the option's name. `variable` names the environment variable where another command's option of this name
+    takes another kind of value: "recommend-context" is TPUDEPLOY_RECOMMEND_CONTEXT. An argument that `is_optional` is
+    required but on the command line, which has other forms of the command.
+    """
+
+    option: str = ""
+    variable: str = ""
+    is_optional: bool = False
+
+
+@frozen
+class AgentForm:
+    """How agents are given an argument: in other words than `help`, of another kind, with another default.
+
+    One that `is_required` is required of them, though not of people.
+    """
+
+    about: str = ""
+    kind: ArgumentKind | None = None
+    default: Any = None
+    is_required: bool = False
+
+
+@frozen
+class Argument:
+    """One argument of an operation. `name` is what the library and agents call it.
+
+    A `positional` argument has no name on the command line. `metavar` stands for its value in `help`. `least` and
+    `most` bound a number, or how many texts there are. What is resumed has its own value of an argument that
+    `is_resumed`. One without a form for the `command` line, or for `agents`, is not theirs.
     """
 
     name: str
     help: str = ""
-    kind: ArgumentKind = ArgumentKind.TEXT
-    option: str = ""
-    variable: str = ""
     metavar: str = ""
-    is_required: bool = False
+    kind: ArgumentKind = ArgumentKind.TEXT
     positional: bool = False
+    is_required: bool = False
     default: Any = None
     choices: tuple[str, ...] = ()
-    most: int | None = None
     least: int = 1
-    agents: str = ""
-    agents_kind: ArgumentKind | None = None
-    agents_default: Any = None
+    most: int | None = None
     is_resumed: bool = False
-    for_agents: bool = True
-    for_command: bool = True
-    is_optional_option: bool = False
-    for_library: bool = True
+    command: CommandForm | None = CommandForm()
+    agents: AgentForm | None = AgentForm()
 
     @property
     def is_required_option(self) -> bool:
-        return self.is_required and not self.is_optional_option
+        return self.is_required and not (self.command is not None and self.command.is_optional)
 
     @property
     def option_name(self) -> str:
-        return self.option or self.name.replace("_", "-")
+        own = "" if self.command is None else self.command.option
+        return own or self.name.replace("_", "-")
+
+    @property
+    def agents_kind(self) -> ArgumentKind:
+        own = None if self.agents is None else self.agents.kind
+        return own or self.kind
+
+    @property
+    def agents_default(self) -> Any:
+        own = None if self.agents is None else self.agents.default
+        return self.default if own is None else own
+
+    @property
+    def agents_help(self) -> str:
+        own = "" if self.agents is None else self.agents.about
+        return own or self.help
 
 
 def profile(*, is_optional_option: bool = False) -> Argument:
@@ -113,14 +145,14 @@ def profile(*, is_optional_option: bool = False) -> Argument:
         name="profile",
         kind=ArgumentKind.PROFILE,
         is_required=True,
-        is_optional_option=is_optional_option,
-        agents="a profile's path inside the project",
+        command=CommandForm(is_optional=is_optional_option),
+        agents=AgentForm(about="a profile's path inside the project"),
     )
 
 
 def some_profiles(agents: str = "paths inside the project; none for everything in the states") -> Argument:
     """Return the argument that names any number of profiles, of which an invalid one stops the operation."""
-    return Argument(name="profiles", kind=ArgumentKind.PROFILES, default=(), agents=agents)
+    return Argument(name="profiles", kind=ArgumentKind.PROFILES, default=(), agents=AgentForm(about=agents))
 
 
 def valid_profiles(
@@ -132,13 +164,14 @@ def valid_profiles(
         kind=ArgumentKind.VALID_PROFILES,
         is_required=is_required,
         default=None if is_required else (),
-        agents=agents,
+        agents=AgentForm(about=agents),
     )
 
 
 def flag(name: str, help_: str, *, for_agents: bool = True) -> Argument:
     """Return a switch that is off by default."""
-    return Argument(name=name, help=help_, kind=ArgumentKind.FLAG, default=False, for_agents=for_agents)
+    agents = AgentForm() if for_agents else None
+    return Argument(name=name, help=help_, kind=ArgumentKind.FLAG, default=False, agents=agents)
 
 
 class Access(StrEnum):

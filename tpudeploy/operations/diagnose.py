@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.frozen import replace
-from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation, profile
+from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation, profile
 from tpudeploy.operations.logs import LogReadings
 
 if TYPE_CHECKING:
@@ -104,7 +104,11 @@ OPERATION = Operation(
     run=diagnose,
     arguments=(
         profile(),
-        Argument(name="colleague", kind=ArgumentKind.PROFILE, agents="the profile of another deployment, which serves"),
+        Argument(
+            name="colleague",
+            kind=ArgumentKind.PROFILE,
+            agents=AgentForm(about="the profile of another deployment, which serves"),
+        ),
     ),
     results=(Diagnosed,),
     title="Draft a diagnosis",

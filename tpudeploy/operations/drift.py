@@ -59,7 +59,7 @@ OPERATION = Operation(
             kind=ArgumentKind.TEXTS,
             metavar="ADDR",
             default=(),
-            for_agents=False,
+            agents=None,
         ),
     ),
     results=(Drift,),

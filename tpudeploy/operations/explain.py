@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation
+from tpudeploy.operations.declaration import Access, AgentForm, Argument, Operation
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
@@ -98,8 +98,9 @@ OPERATION = Operation(
             name="code",
             help="A code such as TPU1201, a refusal such as `stockout`, or an error text of Google Cloud in quotes.",
             positional=True,
-            agents_kind=ArgumentKind.TEXT,
-            agents="an error's code, a refusal such as `stockout`, or a text of Google's",
+            agents=AgentForm(
+                about="an error's code, a refusal such as `stockout`, or a text of Google's", is_required=True
+            ),
         ),
     ),
     results=(Explanation, Codes),

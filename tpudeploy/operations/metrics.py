@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tpudeploy.domain.metrics import Metered
-from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation
+from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
@@ -130,8 +130,7 @@ OPERATION = Operation(
             help="A profile (all its servers), or the name of a deployment (those that take requests); default: "
             "those of all deployments.",
             kind=ArgumentKind.PROFILE_OR_NAME,
-            agents_kind=ArgumentKind.PROFILE,
-            agents="a profile's path inside the project",
+            agents=AgentForm(about="a profile's path inside the project", kind=ArgumentKind.PROFILE, is_required=True),
         ),
     ),
     results=(MetricsReport,),

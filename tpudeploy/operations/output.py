@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation
+from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
@@ -140,14 +140,13 @@ OPERATION = Operation(
             name="name",
             help="A profile, or the name of a deployment (default: all deployments that have an endpoint).",
             kind=ArgumentKind.PROFILE_OR_NAME,
-            agents_kind=ArgumentKind.TEXT,
-            agents="a deployment's name",
+            agents=AgentForm(about="a deployment's name", kind=ArgumentKind.TEXT, is_required=True),
         ),
         Argument(
             name="key",
             help="Print only this output: endpoint, generation, since, router or replicas.",
             positional=True,
-            for_agents=False,
+            agents=None,
         ),
     ),
     results=(Outputs, AllOutputs),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation, flag, valid_profiles
+from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation, flag, valid_profiles
 from tpudeploy.plans import Plan
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ TARGET = Argument(
     kind=ArgumentKind.TEXTS,
     metavar="ADDR",
     default=(),
-    agents="only these: NAME, or NAME[0] for one replica",
+    agents=AgentForm(about="only these: NAME, or NAME[0] for one replica"),
 )
 REPLACE = Argument(
     name="replace",
@@ -210,7 +210,7 @@ REPLACE = Argument(
     kind=ArgumentKind.TEXTS,
     metavar="ADDR",
     default=(),
-    agents="another slice for these: NAME, or NAME[0]",
+    agents=AgentForm(about="another slice for these: NAME, or NAME[0]"),
 )
 ADOPT = flag("adopt", "Adopt existing slices that no state tracks.", for_agents=False)
 START = flag("start", "Start a deployment again that has ended (lifecycle.end).")
@@ -219,7 +219,7 @@ REFRESH_ONLY = Argument(
     help="Only record in the state what changed outside; change nothing in the cloud.",
     kind=ArgumentKind.FLAG,
     default=False,
-    agents="only record what changed outside, and change no resource",
+    agents=AgentForm(about="only record what changed outside, and change no resource"),
 )
 
 OPERATION = Operation(
@@ -231,7 +231,7 @@ OPERATION = Operation(
             help="Plan the deletion.",
             kind=ArgumentKind.FLAG,
             default=False,
-            agents="plan the removal, for the tool destroy",
+            agents=AgentForm(about="plan the removal, for the tool destroy"),
         ),
         ADOPT,
         REPLACE,
@@ -243,7 +243,7 @@ OPERATION = Operation(
             help="With `false`, plan from the states without looking at the cloud; apply looks in any case.",
             kind=ArgumentKind.SWITCH,
             default=True,
-            for_agents=False,
+            agents=None,
         ),
     ),
     results=(Plan,),

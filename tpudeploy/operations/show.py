@@ -63,7 +63,7 @@ OPERATION = Operation(
             metavar="PLANFILE",
             kind=ArgumentKind.FILE,
             positional=True,
-            for_agents=False,
+            agents=None,
         ),
     ),
     results=(States,),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation
+from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tpudeploy.views.reports import CheckedProfile
     from tpudeploy.workspace import Workspace
 
-_FORMATS = ("text", "json", "github", "sarif", "junit")
+FORMATS = ("text", "json", "github", "sarif", "junit")
 
 
 @result
@@ -118,16 +118,7 @@ OPERATION = Operation(
             name="profiles",
             kind=ArgumentKind.PROFILE_FILES,
             is_required=True,
-            agents="paths inside the project: profiles, or folders of them",
-        ),
-        Argument(
-            name="format",
-            help=", ".join(_FORMATS),
-            choices=_FORMATS,
-            default="text",
-            metavar="FORMAT",
-            for_agents=False,
-            for_library=False,
+            agents=AgentForm(about="paths inside the project: profiles, or folders of them"),
         ),
     ),
     results=(Validation,),

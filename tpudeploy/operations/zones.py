@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tpudeploy.domain.availability import ZoneTable
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.operations.declaration import Argument, Operation, flag, valid_profiles
+from tpudeploy.operations.declaration import AgentForm, Argument, Operation, flag, valid_profiles
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ OPERATION = Operation(
             name="type",
             help="The slice type, e.g. v6e-4 (default: the profile's, or v6e-1).",
             metavar="TYPE",
-            agents="e.g. v6e-4; otherwise the profile's, else v6e-1",
+            agents=AgentForm(about="e.g. v6e-4; otherwise the profile's, else v6e-1"),
         ),
         flag("refresh", "Read hardware and prices again; they are cached for a day.", for_agents=False),
     ),

@@ -9,16 +9,18 @@ from itertools import groupby
 from os.path import dirname
 from pathlib import Path
 
+from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import add_arguments
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.loading import ProfileFile
-from tpudeploy.operations.validate import OPERATION, Validation
+from tpudeploy.operations.validate import FORMATS, OPERATION, Validation
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser, OPERATION)
+    options.option(parser, "format", ", ".join(FORMATS), choices=FORMATS, default="text", metavar="FORMAT")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

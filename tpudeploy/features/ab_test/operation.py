@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.features.benchmark.bench_operation import Grid, SweepOptions, client_arguments, sweep_arguments
-from tpudeploy.operations.declaration import Access, Approval, Argument, ArgumentKind, Operation, profile
+from tpudeploy.operations.declaration import (
+    Access,
+    AgentForm,
+    Approval,
+    Argument,
+    ArgumentKind,
+    CommandForm,
+    Operation,
+    profile,
+)
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -287,10 +296,10 @@ _ARGUMENTS = (
     Argument(
         name="flag",
         help="With a profile: deploy these two values of one flag in turns, and compare them.",
-        option="ab",
+        command=CommandForm(option="ab"),
         metavar="PATH=A,B",
         is_required=True,
-        agents="PATH=A,B: a key of the profile and two values, as serving.padding_gap=0,512",
+        agents=AgentForm(about="PATH=A,B: a key of the profile and two values, as serving.padding_gap=0,512"),
         is_resumed=True,
     ),
     Argument(
@@ -300,11 +309,10 @@ _ARGUMENTS = (
         metavar="N",
         least=2,
         most=20,
-        agents="how often to measure B; A is measured once more",
-        agents_default=_REPEATS,
+        agents=AgentForm(about="how often to measure B; A is measured once more", default=_REPEATS),
         is_resumed=True,
     ),
-    Argument(name="by", for_command=False, for_agents=False),  # `compare` has this option for all its forms
+    Argument(name="by", command=None, agents=None),  # `compare` has this option for all its forms
     *sweep_arguments(GRID, agents=GRID),
 )
 _BOUNDS = (
@@ -312,16 +320,16 @@ _BOUNDS = (
         name="duration_seconds",
         help="Start no further repeat after TIME, restarts included, e.g. 2h.",
         kind=ArgumentKind.SECONDS,
-        option="duration",
+        command=CommandForm(option="duration"),
         metavar="TIME",
-        agents="start no new step after this long",
+        agents=AgentForm(about="start no new step after this long"),
     ),
     Argument(
         name="max_cost",
         help="Start no further repeat once the slice has cost this much.",
         kind=ArgumentKind.AMOUNT,
         metavar="USD",
-        for_agents=False,
+        agents=None,
     ),
 )
 _MORE_ARGUMENTS = (
@@ -330,18 +338,18 @@ _MORE_ARGUMENTS = (
         name="questions",
         help="Also compare answers: a JSONL file, `arithmetic` or `lm_eval:TASK` "
         "(default for a risky flag: arithmetic).",
-        option="accuracy",
+        command=CommandForm(option="accuracy"),
         metavar="QUESTIONS",
-        for_agents=False,
+        agents=None,
         is_resumed=True,
     ),
     Argument(
         name="count",
         help="Ask only the first N questions (default: all).",
         kind=ArgumentKind.COUNT,
-        option="questions",
+        command=CommandForm(option="questions"),
         metavar="N",
-        for_agents=False,
+        agents=None,
         is_resumed=True,
     ),
     Argument(
@@ -349,12 +357,10 @@ _MORE_ARGUMENTS = (
         help="Ask no questions, even if the flag can change answers.",
         kind=ArgumentKind.FLAG,
         default=False,
-        for_agents=False,
+        agents=None,
         is_resumed=True,
     ),
-    Argument(
-        name="resume", help="Continue an A/B: measure only the remaining repeats.", metavar="ID", for_agents=False
-    ),
+    Argument(name="resume", help="Continue an A/B: measure only the remaining repeats.", metavar="ID", agents=None),
 )
 OPERATIONS: Mapping[str, Operation] = {
     "ab": Operation(
@@ -363,7 +369,7 @@ OPERATIONS: Mapping[str, Operation] = {
             *_ARGUMENTS,
             *_BOUNDS,
             *_MORE_ARGUMENTS,
-            Argument(name="reset", kind=ArgumentKind.FLAG, default=False, for_command=False),
+            Argument(name="reset", kind=ArgumentKind.FLAG, default=False, command=None),
         ),
         results=(AbResult,),
         access=Access.END,
@@ -383,7 +389,7 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "ab_result": Operation(
         run=ab_result,
-        arguments=(Argument(name="ab_id", is_required=True, agents="an A/B's id, or a prefix of it"),),
+        arguments=(Argument(name="ab_id", is_required=True, agents=AgentForm(about="an A/B's id, or a prefix of it")),),
         results=(AbResult,),
         access=Access.OFFLINE,
         title="Show an A/B",

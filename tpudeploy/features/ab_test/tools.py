@@ -74,7 +74,9 @@ def ab(
     ctx: Call,
     ab_id: AbId,
     approval: TrialApproval,
-    duration_seconds: Annotated[float | None, Field(gt=0, description=_AB.argument("duration_seconds").agents)] = None,
+    duration_seconds: Annotated[
+        float | None, Field(gt=0, description=_AB.argument("duration_seconds").agents_help)
+    ] = None,
 ) -> Document:
     """Run an A/B in the background, which may take an hour: poll the operation. The server restarts many times.
 

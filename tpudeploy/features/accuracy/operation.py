@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.features.accuracy.judgement import Judgement
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, profile
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, CommandForm, Operation, profile
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ OPERATION = Operation(
         Argument(
             name="questions",
             help="Ask questions with known answers instead: a JSONL file, `arithmetic`, or `lm_eval:TASK`.",
-            option="accuracy",
+            command=CommandForm(option="accuracy"),
             metavar="QUESTIONS",
         ),
         Argument(
@@ -177,20 +177,20 @@ OPERATION = Operation(
             name="count",
             help="Ask only the first N questions (default: all).",
             kind=ArgumentKind.COUNT,
-            option="questions",
+            command=CommandForm(option="questions"),
             metavar="N",
         ),
         Argument(
             name="concurrency",
             help="Ask N questions at the same time (default: as for ANSWERS, or max_num_seqs).",
             kind=ArgumentKind.COUNT,
-            variable="verify-concurrency",
+            command=CommandForm(variable="verify-concurrency"),
             metavar="N",
         ),
         Argument(
             name="max_tokens", help="The most tokens in an answer (default 512).", kind=ArgumentKind.COUNT, metavar="N"
         ),
-        Argument(name="api_key", for_command=False),
+        Argument(name="api_key", command=None),
     ),
     results=(Accuracy,),
     access=Access.LOAD,

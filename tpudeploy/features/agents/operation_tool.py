@@ -65,7 +65,7 @@ def respond_with_result(call: ToolCall) -> dict[str, Any]:
 
 def tool_function(operation: Operation, respond: Response) -> Callable[..., dict[str, Any]]:
     """Return the function of a tool, whose arguments are those of the row: `respond` makes the document of a call."""
-    offered = tuple(argument for argument in operation.arguments if argument.for_agents)
+    offered = tuple(argument for argument in operation.arguments if argument.agents is not None)
 
     def call(ctx: Call, **values: Any) -> dict[str, Any]:
         server_session = session(ctx)
@@ -76,12 +76,12 @@ def tool_function(operation: Operation, respond: Response) -> Callable[..., dict
             for argument in offered:
                 value = values[argument.name]
                 _check_name(argument, value)
-                if kind_for_agents(argument) is ArgumentKind.PROFILE and value is not None:
+                if argument.agents_kind is ArgumentKind.PROFILE and value is not None:
                     one = closing.enter_context(project.opened(value))
                     values[argument.name] = one.profile
                     opened = opened or one  # the workspace is that of the first profile
                     paths.append(value)
-                elif kind_for_agents(argument) in _SEVERAL_PROFILES:
+                elif argument.agents_kind in _SEVERAL_PROFILES:
                     paths += value
                     values[argument.name] = closing.enter_context(project.opened(*value)).profiles
             if opened is None:
@@ -107,25 +107,21 @@ def _check_name(argument: Argument, value: object) -> None:
     The operation would load a path as the user's own profile, and quote it. Profiles of an agent are untrusted, and are
     loaded by the project alone.
     """
-    is_name_only = argument.kind in PROFILE_KINDS and kind_for_agents(argument) not in PROFILE_KINDS
+    is_name_only = argument.kind in PROFILE_KINDS and argument.agents_kind not in PROFILE_KINDS
     if is_name_only and value is not None and not is_name(str(value)):
         raise UsageError(f"`{value}` is not the name of a deployment.", hint="A name has neither a dot nor a slash.")
 
 
-def kind_for_agents(argument: Argument) -> ArgumentKind:
-    return argument.agents_kind or argument.kind
-
-
 def _parameter(argument: Argument) -> Parameter:
     """Return the parameter of the tool's function from which the SDK makes the input schema."""
-    is_required = argument.is_required or argument.agents_kind is not None
+    is_required = argument.is_required or (argument.agents is not None and argument.agents.is_required)
     kind: Any
     kind, limits = _kind_and_limits(argument, is_required=is_required)
-    optional = argument.default if argument.agents_default is None else argument.agents_default
+    optional = argument.agents_default
     if optional is None and not is_required:
         kind |= None
     default = Parameter.empty if is_required else optional
-    about = {"description": argument.agents or argument.help}
+    about = {"description": argument.agents_help}
     annotation = Annotated[kind, Field(**about, **limits)]
     return Parameter(argument.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
@@ -134,7 +130,7 @@ def _kind_and_limits(argument: Argument, *, is_required: bool) -> tuple[Any, dic
     """Return the type of an argument, and the limits of a list's length."""
     limits: dict[str, Any] = {}
     kind: Any
-    match kind_for_agents(argument):
+    match argument.agents_kind:
         case ArgumentKind.TEXT if argument.choices:
             kind = Literal[argument.choices]
         case ArgumentKind.TEXT | ArgumentKind.PROFILE:

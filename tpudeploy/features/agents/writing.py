@@ -49,9 +49,9 @@ def apply(
     plan_id: PlanId,
     approval: Approval,
     wait: Annotated[
-        Literal["accepted", "granted", "serving"], Field(description=_APPLY.argument("wait").agents)
+        Literal["accepted", "granted", "serving"], Field(description=_APPLY.argument("wait").agents_help)
     ] = "serving",
-    timeout_seconds: Annotated[float | None, Field(gt=0, description=_APPLY.argument("timeout").agents)] = None,
+    timeout_seconds: Annotated[float | None, Field(gt=0, description=_APPLY.argument("timeout").agents_help)] = None,
 ) -> documents.Document:
     """Apply a plan in the background, which may take hours: poll the operation. A slice costs money once granted.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation
+from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, CommandForm, Operation
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -181,31 +181,31 @@ OPERATION = Operation(
             name="profiles",
             kind=ArgumentKind.PROFILES,
             is_required=True,
-            agents="paths inside the project: profiles, or folders of them",
+            agents=AgentForm(about="paths inside the project: profiles, or folders of them"),
         ),
         Argument(
             name="form",
             help=f"The format: {', '.join(_FORMATS)} (default: rules).",
-            option="format",
+            command=CommandForm(option="format"),
             choices=tuple(_FORMATS),
             default="rules",
             metavar="FORMAT",
-            agents="Prometheus rules, in three forms; how to collect metrics; a Grafana dashboard",
+            agents=AgentForm(about="Prometheus rules, in three forms; how to collect metrics; a Grafana dashboard"),
         ),
         Argument(
             name="ttft_seconds",
             help="Alert if the first token of more than 1 in 20 requests takes longer, e.g. 2.5.",
             kind=ArgumentKind.LATENCY,
-            option="ttft",
+            command=CommandForm(option="ttft"),
             metavar="SECONDS",
-            agents="how late a first token may be",
+            agents=AgentForm(about="how late a first token may be"),
         ),
         Argument(
             name="run_id",
             help="Take that limit from what this run of `bench` measured at its balanced point.",
-            option="run",
+            command=CommandForm(option="run"),
             metavar="ID",
-            for_agents=False,
+            agents=None,
         ),
     ),
     results=(AlertFile,),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.runs_operation import BenchmarkRun
 from tpudeploy.features.benchmark.store import find_run, stored_runs
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, profile
+from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, CommandForm, Operation, profile
 from tpudeploy.operations.written_files import WrittenFiles, write_files
 
 if TYPE_CHECKING:
@@ -293,8 +293,7 @@ def sweep_arguments(grid: Grid, agents: Grid) -> tuple[Argument, ...]:
             kind=ArgumentKind.COUNTS,
             metavar="N,N…",
             most=_MOST_VALUES,
-            agents=_AXES_FOR_AGENTS[name],
-            agents_default=getattr(agents, name),
+            agents=AgentForm(about=_AXES_FOR_AGENTS[name], default=getattr(agents, name)),
             is_resumed=True,
         )
 
@@ -306,10 +305,10 @@ def sweep_arguments(grid: Grid, agents: Grid) -> tuple[Argument, ...]:
             name="window_seconds",
             help="Measure each cell for TIME (default: 3 requests of each stream, at most 60s).",
             kind=ArgumentKind.SECONDS,
-            option="window",
+            command=CommandForm(option="window"),
             metavar="TIME",
             most=3600,
-            agents="how long to measure each cell; by default 3 requests of each stream, at most 60 s",
+            agents=AgentForm(about="how long to measure each cell; by default 3 requests of each stream, at most 60 s"),
             is_resumed=True,
         ),
     )
@@ -335,21 +334,23 @@ def client_arguments(*, is_resumed: bool) -> tuple[Argument, ...]:
             name="driver",
             help="Measure with an installed client: vllm, guidellm or aiperf.",
             choices=DRIVERS,
-            for_agents=False,
+            agents=None,
             is_resumed=is_resumed,
         ),
         Argument(
             name="tokenizer",
             help="With --driver: a model id, or a folder (default: the model's).",
             metavar="NAME",
-            for_agents=False,
+            agents=None,
             is_resumed=is_resumed,
         ),
     )
 
 
 def _time(name: str, option: str, help_: str, **more: Any) -> Argument:
-    return Argument(name=name, help=help_, kind=ArgumentKind.SECONDS, option=option, metavar="TIME", **more)
+    return Argument(
+        name=name, help=help_, kind=ArgumentKind.SECONDS, command=CommandForm(option=option), metavar="TIME", **more
+    )
 
 
 OPERATIONS: Mapping[str, Operation] = {
@@ -360,68 +361,68 @@ OPERATIONS: Mapping[str, Operation] = {
             Argument(
                 name="url",
                 help="Measure this address instead of a profile's; its API key is read from VLLM_API_KEY.",
-                for_agents=False,
+                agents=None,
             ),
             Argument(
                 name="model",
                 help="With --url or import: the served model name (default: the first, or the file's).",
-                for_agents=False,
+                agents=None,
             ),
             Argument(
                 name="type",
                 help="With --url or import: its slice type, e.g. v6e-4, to detect impossible figures.",
                 metavar="TYPE",
-                for_agents=False,
+                agents=None,
             ),
             Argument(
                 name="usd_per_hour",
                 help="With --url: the price of its slice in USD/h.",
                 kind=ArgumentKind.AMOUNT,
                 metavar="USD",
-                for_agents=False,
+                agents=None,
             ),
-            Argument(name="api_key", for_command=False, for_agents=False),
+            Argument(name="api_key", command=None, agents=None),
             *sweep_arguments(GRID, agents=_FEWER),
             Argument(
                 name="skip_oversubscribed",
                 help="List cells with more streams than can run at once, without measuring them.",
                 kind=ArgumentKind.FLAG,
                 default=False,
-                for_agents=False,
+                agents=None,
                 is_resumed=True,
             ),
             _time(
                 "slo_ttft",
                 "slo-ttft",
                 "Count as goodput only requests whose first token arrives within TIME, e.g. 500ms.",
-                for_agents=False,
+                agents=None,
                 is_resumed=True,
             ),
             _time(
                 "slo_tpot",
                 "slo-tpot",
                 "Count as goodput only requests with at most TIME per output token, e.g. 50ms.",
-                for_agents=False,
+                agents=None,
                 is_resumed=True,
             ),
             _time(
                 "duration_seconds",
                 "duration",
                 "Stop after measuring for TIME, e.g. 2h.",
-                agents="stop after this much measuring",
+                agents=AgentForm(about="stop after this much measuring"),
             ),
             Argument(
                 name="max_cost",
                 help="Stop when the slice has cost this much meanwhile.",
                 kind=ArgumentKind.AMOUNT,
                 metavar="USD",
-                for_agents=False,
+                agents=None,
             ),
             Argument(
                 name="seed",
                 help="Use the same prompts again; prefix caching then shows in the figures.",
                 metavar="TEXT",
-                for_agents=False,
+                agents=None,
                 is_resumed=True,
             ),
             Argument(
@@ -429,13 +430,13 @@ OPERATIONS: Mapping[str, Operation] = {
                 help="With several replicas: measure only this one, counted from 0 (default: one after the other).",
                 kind=ArgumentKind.INDEX,
                 metavar="N",
-                for_agents=False,
+                agents=None,
             ),
             Argument(
                 name="resume",
                 help="Continue a run: measure only the remaining cells.",
                 metavar="ID",
-                for_agents=False,
+                agents=None,
             ),
             *client_arguments(is_resumed=False),
         ),

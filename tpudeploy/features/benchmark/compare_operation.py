@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tpudeploy.features.benchmark.comparison import Comparison, Measure
 from tpudeploy.features.benchmark.run import Run
 from tpudeploy.features.benchmark.store import find_run
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation
+from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ OPERATION = Operation(
             kind=ArgumentKind.TEXTS,
             is_required=True,
             least=_FEWEST,
-            agents="ids of runs, or names of published tables",
+            agents=AgentForm(about="ids of runs, or names of published tables"),
         ),
     ),
     results=(Compared,),

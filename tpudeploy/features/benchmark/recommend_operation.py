@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from tpudeploy.features.benchmark.recommendation import Recommendation
 from tpudeploy.features.benchmark.store import stored_runs
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, flag, profile
+from tpudeploy.operations.declaration import (
+    Access,
+    AgentForm,
+    Argument,
+    ArgumentKind,
+    CommandForm,
+    Operation,
+    flag,
+    profile,
+)
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -124,41 +133,41 @@ OPERATION = Operation(
             kind=ArgumentKind.COUNT,
             is_required=True,
             metavar="N",
-            agents="requests at once",
+            agents=AgentForm(about="requests at once"),
         ),
         Argument(
             name="context",
             help="Tokens in a prompt.",
             kind=ArgumentKind.COUNT,
-            variable="recommend-context",
+            command=CommandForm(variable="recommend-context"),
             is_required=True,
             metavar="N",
-            agents="tokens of a prompt",
+            agents=AgentForm(about="tokens of a prompt"),
         ),
         Argument(
             name="output",
             help="Tokens in an answer.",
             kind=ArgumentKind.COUNT,
-            variable="recommend-output",
+            command=CommandForm(variable="recommend-output"),
             is_required=True,
             metavar="N",
-            agents="tokens of an answer",
+            agents=AgentForm(about="tokens of an answer"),
         ),
         Argument(
             name="ttft_seconds",
             help="The first token of 95 of 100 requests must arrive within TIME, e.g. 2s.",
             kind=ArgumentKind.SECONDS,
-            option="ttft",
+            command=CommandForm(option="ttft"),
             metavar="TIME",
-            agents="the limit for the 95th percentile of the time to first token",
+            agents=AgentForm(about="the limit for the 95th percentile of the time to first token"),
         ),
         Argument(
             name="usd_per_month",
             help="The most to spend in USD/month, at list prices.",
             kind=ArgumentKind.AMOUNT,
-            option="budget",
+            command=CommandForm(option="budget"),
             metavar="USD",
-            agents="at list prices",
+            agents=AgentForm(about="at list prices"),
         ),
         flag("emulated", "Accept runs measured on the emulator as evidence."),
     ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tpudeploy.features.benchmark.recommendation import OperatingPoint
 from tpudeploy.features.benchmark.run import Run
 from tpudeploy.features.benchmark.store import find_run, stored_runs
-from tpudeploy.operations.declaration import Access, Argument, Operation, flag
+from tpudeploy.operations.declaration import Access, AgentForm, Argument, Operation, flag
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -138,7 +138,9 @@ def operating_points(workspace: Workspace, run_id: str) -> OperatingPoints:
     return OperatingPoints(run=run, points=points_of(run))
 
 
-_RUN_ID = Argument(name="run_id", is_required=True, positional=True, agents="its id, or a prefix of it")
+_RUN_ID = Argument(
+    name="run_id", is_required=True, positional=True, agents=AgentForm(about="its id, or a prefix of it")
+)
 OPERATIONS: Mapping[str, Operation] = {
     "benchmark_run": Operation(
         run=benchmark_run,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tpudeploy.features.rehearsal import FactFinding, FactVerdict
 from tpudeploy.features.rehearsal.budget import Step
-from tpudeploy.operations.declaration import Access, Approval, Argument, ArgumentKind, Operation, flag
+from tpudeploy.operations.declaration import Access, Approval, Argument, ArgumentKind, CommandForm, Operation, flag
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ OPERATION = Operation(
         ),
         Argument(
             name="output",
-            option="out",
+            command=CommandForm(option="out"),
             help=f"The folder for the report and the exchanges (default: {_FOLDER}).",
             metavar="FOLDER",
             default=_FOLDER,
