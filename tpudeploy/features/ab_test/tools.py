@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Annotated
 
-from mcp.server.mcpserver import Elicit, ElicitationResult, MCPServer, Resolve
+from mcp.server.mcpserver import Elicit, ElicitationResult, Resolve
 from pydantic import Field
 
 from tpudeploy.cli.documents import Document
@@ -22,7 +21,7 @@ from tpudeploy.features.ab_test.turns import ExperimentPlan
 from tpudeploy.features.ab_test.view import proposal
 from tpudeploy.features.agents import answers
 from tpudeploy.features.agents.consent import Consent, ConsentToRestart, can_ask, may_reset, require_yes
-from tpudeploy.features.agents.operation import EmitEvent, OperationOutcome
+from tpudeploy.features.agents.operation import EmitEvent, OperationOutcome, Stops
 from tpudeploy.features.agents.operation_tool import Response, ToolCall
 from tpudeploy.features.agents.session import AgentSession, Call, session
 from tpudeploy.features.benchmark import view
@@ -90,7 +89,7 @@ def ab(
             hint="Propose one with the tool `ab_propose`, and pass its ab_id, which is valid until this server ends.",
         )
     require_yes(trial.id, approval, ctx)
-    stops: list[Callable[[], None]] = []
+    stops = Stops()
     reset = may_reset(approval)
 
     def work(tell: EmitEvent) -> OperationOutcome:
@@ -105,13 +104,9 @@ def ab(
         _restore_profile(server_session, trial, tell, stops, reset=reset)
         return outcome
 
-    def stop() -> None:
-        for each in tuple(stops):
-            each()
-
     about = {"does": "ab", "profile": trial.path, "ab_id": trial.id}
     names = frozenset({trial.proposal.experiment.deployment})
-    return server_session.operations.begin(work, about=about, names=names, stop=stop, moment=_MOMENT).document()
+    return server_session.operations.begin(work, about=about, names=names, stop=stops.stop, moment=_MOMENT).document()
 
 
 def _run_trial(
@@ -119,14 +114,14 @@ def _run_trial(
     trial: ProposedExperiment,
     bounds: Bounds,
     tell: EmitEvent,
-    stops: list[Callable[[], None]],
+    stops: Stops,
     *,
     reset: bool,
 ) -> OperationOutcome:
     clock = server_session.project.clock()
     with server_session.project.workspace([trial.path], backend="", clock=clock) as workspace:
         ab_tests = AbTests(workspace)
-        stops.append(workspace.adapters.stop)
+        stops.add(workspace.adapters.stop)
         experiment = trial.proposal.experiment
         finished = ab_tests.run(
             experiment,
@@ -145,14 +140,14 @@ def _restore_profile(
     server_session: AgentSession,
     trial: ProposedExperiment,
     tell: EmitEvent,
-    stops: list[Callable[[], None]],
+    stops: Stops,
     *,
     reset: bool,
 ) -> None:
     """Restore the profile on a new clock, because a cancel stopped the old one. A second cancel stops this too."""
     clock = server_session.project.clock()
     with server_session.project.workspace([trial.path], backend="", clock=clock) as workspace:
-        stops[:] = [clock.stop]
+        stops.replace(clock.stop)
         AbTests(workspace).bring_back(trial.arms, reset=reset, on_event=_listener(tell).on_event)
 
 
@@ -181,7 +176,4 @@ def _listener(tell: EmitEvent) -> Listener:
 RESPONSES: dict[str, Response] = {"ab_propose": _keep_trial}
 ANSWERS: dict[str, type[answers.ToolDocument]] = {"ab_propose": answers.AbProposalDocument}
 WRITING = (ab,)
-
-
-def register_resources(server: MCPServer[AgentSession], server_session: AgentSession) -> None:
-    """Register nothing: the result of an A/B is a tool."""
+RESOURCES = ()  # the result of an A/B is a tool

@@ -127,6 +127,23 @@ class BackgroundOperation:
             self._changed.notify_all()
 
 
+class Stops:
+    """What stops the work of an operation: each part of it has its own clock or workspace."""
+
+    def __init__(self, *stops: Callable[[], None]) -> None:
+        self._stops = stops
+
+    def add(self, stop: Callable[[], None]) -> None:
+        self._stops = (*self._stops, stop)
+
+    def replace(self, stop: Callable[[], None]) -> None:
+        self._stops = (stop,)
+
+    def stop(self) -> None:
+        for each in self._stops:
+            each()
+
+
 class Operations:
     """The operations of a server. Several threads may use it."""
 

@@ -69,7 +69,8 @@ def _register_resources(server: MCPServer[AgentSession], server_session: AgentSe
 
     server.resource("tpudeploy://deployments/{name}", title="Deployment", mime_type=JSON)(_deployment)
     for feature in modules("tools"):
-        feature.register_resources(server, server_session)
+        for register in feature.RESOURCES:
+            register(server, server_session)
 
 
 def _deployment(name: str, ctx: Call) -> str:

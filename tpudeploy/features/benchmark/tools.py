@@ -9,7 +9,7 @@ from tpudeploy.cli.documents import Document, text
 from tpudeploy.domain.excerpt import plain
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.features.agents import answers
-from tpudeploy.features.agents.operation import EmitEvent, OperationOutcome
+from tpudeploy.features.agents.operation import EmitEvent, OperationOutcome, Stops
 from tpudeploy.features.agents.operation_tool import Response, ToolCall
 from tpudeploy.features.agents.resources import JSON, opened, visible
 from tpudeploy.features.agents.session import AgentSession, Call, session
@@ -26,24 +26,20 @@ def _measure_in_background(call: ToolCall) -> Document:
     """Start to measure a deployment, and return the operation to poll. Raise what stops it before the first cell."""
     server_session, (path,) = call.session, call.paths
     clock, name = server_session.project.clock(), call.opened.profile.spec.name
-    stops = [clock.stop]
+    stops = Stops(clock.stop)
 
     def work(tell: EmitEvent) -> OperationOutcome:
         def hear(run: Run, cell: Cell) -> None:
             tell({"v": 1, "type": "cell", "run": run.id, "line": row(run, cell, Paint()), **to_json(cell)})
 
         with server_session.project.workspace([path], backend="", clock=clock) as workspace:
-            stops.append(workspace.adapters.stop)
+            stops.add(workspace.adapters.stop)
             result = workspace.bench(**call.values, on_cell=hear)
         return OperationOutcome(document=result.to_dict())
 
-    def stop() -> None:
-        for each in tuple(stops):
-            each()
-
     about = {"does": "bench", "profile": path}
     return server_session.operations.begin(
-        work, about=about, names=frozenset({name}), stop=stop, moment=_MOMENT
+        work, about=about, names=frozenset({name}), stop=stops.stop, moment=_MOMENT
     ).document()
 
 
@@ -52,7 +48,7 @@ ANSWERS: dict[str, type[answers.ToolDocument]] = {"bench": answers.OperationProg
 WRITING = ()
 
 
-def register_resources(server: MCPServer[AgentSession], server_session: AgentSession) -> None:
+def _register_runs(server: MCPServer[AgentSession], server_session: AgentSession) -> None:
     @server.resource("tpudeploy://runs", title="Benchmarks", mime_type=JSON)
     def runs() -> str:
         """List every benchmark of this project, without its cells."""
@@ -69,3 +65,6 @@ def _run(run_id: str, ctx: Call) -> str:
     if not runs:
         raise ResourceNotFoundError(plain(f"There is no run `{run_id}` here."))
     return visible(runfile.dumps(runs[0]))
+
+
+RESOURCES = (_register_runs,)
