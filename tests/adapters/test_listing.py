@@ -59,7 +59,7 @@ def test_what_carries_our_mark_is_found_in_every_zone_and_nothing_else_is() -> N
             "by-labels-alone": OwnerMark(deployment="gemma", lineage="0123abcd", replica=0),
         }
         assert all(f.is_signed for f in listing.resources)
-        assert (listing.unreachable, listing.looked_in) == ((), ())
+        assert (listing.unreachable, listing.searched_zones) == ((), ())
 
 
 def test_a_name_that_only_looks_like_ours_is_found_as_such() -> None:
@@ -95,7 +95,7 @@ def test_where_all_zones_cannot_be_listed_at_once_they_are_one_by_one(refusal: M
         listing = cloud.list_marked("p", [Zone("us-west4-a")])
         assert names(listing.resources) == {(EAST, "gemma-0123abcd-0-0"), ("us-west4-a", "gemma-0123abcd-0-1")}
         zones_of_tpu_api = {zone for each in GENERATIONS if each.tpu_api for zone in each.zones}
-        assert set(listing.looked_in) == {"us-west4-a", *zones_of_tpu_api}
+        assert set(listing.searched_zones) == {"us-west4-a", *zones_of_tpu_api}
         assert listing.unreachable == ()
 
 
@@ -131,7 +131,7 @@ def test_a_node_is_bare_only_where_its_queued_resource_is_known_to_be_gone() -> 
         assert bare == {"gemma-0123abcd-0-0": True, "gemma-0123abcd-0-1": False}
         (alone,) = (f for f in cloud.list_marked("p", ()).resources if f.ref.is_bare)
         assert (alone.slice.phase, alone.slice.raw_state) == (Phase.UP, "node READY")
-        assert alone.asked.provisioning is Provisioning.SPOT
+        assert alone.request.provisioning is Provisioning.SPOT
         # Silent about queued resources, the zone says nothing about its nodes either.
         w.emulator.script({"fault": "unreachable", "method": "queuedResources.list", "zones": EAST})
         listing = cloud.list_marked("p", ())

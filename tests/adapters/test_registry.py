@@ -60,7 +60,7 @@ def test_an_image_is_there_with_its_digest_and_nothing_is_pulled() -> None:
         return reply("200 OK", f"Docker-Content-Digest: {DIGEST}")
 
     with answering({PATH: tell}) as url:
-        assert asking(url).image(NAME) == Image(is_there=True, digest=DIGEST)
+        assert asking(url).image(NAME) == Image(exists=True, digest=DIGEST)
     assert requests[0].startswith(b"HEAD ")
     assert b"application/vnd.oci.image.index.v1+json" in requests[0]
 
@@ -78,7 +78,7 @@ def test_a_registry_that_wants_a_token_of_anybody_gets_one() -> None:
         return http('{"token": "t0k3n"}')
 
     with answering({PATH: manifest, "/token": token}) as url:
-        assert asking(url).image(NAME) == Image(is_there=True)
+        assert asking(url).image(NAME) == Image(exists=True)
     assert b"scope=repository%3Avllm%2Fvllm-tpu%3Apull" in requests[0]
     assert b"Authorization" not in requests[0]
 
@@ -86,7 +86,7 @@ def test_a_registry_that_wants_a_token_of_anybody_gets_one() -> None:
 @pytest.mark.parametrize("status", ["404 Not Found", "401 Unauthorized"])
 def test_docker_hub_says_the_same_of_what_is_private_and_what_is_not_there(status: str) -> None:
     with answering({PATH: reply(status)}) as url:
-        assert asking(url).image(NAME) == Image(is_there=False)
+        assert asking(url).image(NAME) == Image(exists=False)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_whatever_else_it_answers_is_a_reason_not_to_know(answer: bytes, words: 
     with answering({PATH: answer}) as url:
         image = asking(url).image(NAME)
     if words is None:  # no token was to be had, and Docker Hub shows nothing
-        assert image == Image(is_there=False)
+        assert image == Image(exists=False)
     else:
         assert isinstance(image, Unknown)
         assert words in image.because
@@ -196,7 +196,7 @@ def test_the_persons_own_token_goes_to_googles_registries_alone(image: str, *, i
         return reply("200 OK")
 
     with answering({"/v2/p/r/i/manifests/v1": tell}) as url:
-        assert asking(url, token="mine").image(image) == Image(is_there=True)
+        assert asking(url, token="mine").image(image) == Image(exists=True)
     assert (b"Authorization: Bearer mine" in requests[0]) is is_sent
 
 

@@ -170,8 +170,8 @@ def _stray(**facts: Any) -> Orphan:
         mark=OwnerMark(deployment="gemma", lineage="aaaaaaaa", replica=0),
         is_signed=True,
         slice=Slice(name=ref.name, zone=ref.zone, phase=Phase.UP, raw_state="ACTIVE\x1b[31m"),
-        asked=ResourceRequest(accelerator_type="", provisioning=Provisioning.SPOT),
-        asked_at=None,
+        request=ResourceRequest(accelerator_type="", provisioning=Provisioning.SPOT),
+        requested_at=None,
     )
     stray = Orphan(
         resource=resource, deployment="gemma", claim=Claim.LEFTOVER, goes=True, age=None, usd_per_hour=None, chips=None

@@ -81,9 +81,9 @@ class Registry:
             return Unknown(because=f"{host} cannot be asked: {cause}.")
         status = reply.status
         if status == HTTPStatus.OK:
-            return Image(is_there=True, digest=reply.headers.get("docker-content-digest", ""))
+            return Image(exists=True, digest=reply.headers.get("docker-content-digest", ""))
         if status == HTTPStatus.NOT_FOUND or (status == HTTPStatus.UNAUTHORIZED and host == HUB):
-            return Image(is_there=False)
+            return Image(exists=False)
         if status in _CLOSED:
             return Unknown(because=f"{host} does not show {reference} to you, but it may show it to the machine.")
         return Unknown(because=f"{host} {reply.outcome}.")

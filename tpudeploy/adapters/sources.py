@@ -142,7 +142,7 @@ class Origins:
             return Unknown(because=cause.message, hint=cause.hint)
         if isinstance(answer, Unknown):
             return answer
-        if not answer.is_there:
+        if not answer.exists:
             return Unknown(because=f"{host} does not have this image, or hides it from anonymous callers.")
         if not _DIGEST.fullmatch(answer.digest):
             return Unknown(because=f"{host} names no digest.")

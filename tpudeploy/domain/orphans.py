@@ -63,28 +63,28 @@ class CloudResource:
     """One queued resource, or a bare node (`ref.is_bare`), whose queued resource no longer exists.
 
     `is_signed` False: only the form of its name suggests that it is ours, so it may belong to someone else.
-    `asked_at` is when it was created, in seconds since the epoch.
+    `requested_at` is when it was created, in seconds since the epoch.
     """
 
     ref: SliceRef
     mark: OwnerMark
     is_signed: bool
     slice: Slice
-    asked: ResourceRequest
-    asked_at: float | None
+    request: ResourceRequest
+    requested_at: float | None
 
 
 @frozen
 class Listing:
     """The result of one search of a project. An `unreachable` zone is never taken for empty.
 
-    `looked_in` names the zones if they were searched one by one; it is empty if all were listed at once.
+    `searched_zones` names the zones if they were searched one by one; it is empty if all were listed at once.
     """
 
     project: str
     resources: tuple[CloudResource, ...]
     unreachable: tuple[Zone, ...] = ()
-    looked_in: tuple[Zone, ...] = ()
+    searched_zones: tuple[Zone, ...] = ()
 
 
 def labels_of(name: SliceName) -> Mapping[str, str]:
@@ -164,8 +164,8 @@ class Orphan:
             "kind": "node" if resource.ref.is_bare else str(resource.ref.backend),
             "lineage": resource.mark.lineage,
             "is_signed": resource.is_signed,
-            "accelerator_type": resource.asked.accelerator_type,
-            "provisioning": resource.asked.provisioning,
+            "accelerator_type": resource.request.accelerator_type,
+            "provisioning": resource.request.provisioning,
             "state": resource.slice.raw_state,
             "age": self.age,
             "usd_per_hour": self.usd_per_hour,

@@ -11,11 +11,11 @@ from tpudeploy.domain.names import Zone
 
 @frozen
 class Account:
-    """The service account that machines run as. `may_act`: whether the caller may attach it to machines."""
+    """The service account that machines run as. `may_be_attached`: whether the caller may attach it to machines."""
 
     email: str
     is_disabled: bool
-    may_act: bool | Unknown
+    may_be_attached: bool | Unknown
 
 
 @frozen
@@ -87,7 +87,7 @@ class QuotaUse:
 class Image:
     """Whether a registry has an image. `digest` is from the registry, or ""."""
 
-    is_there: bool
+    exists: bool
     digest: str = ""
 
 

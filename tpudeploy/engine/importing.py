@@ -169,10 +169,10 @@ def _check_slice(resource: CloudResource) -> None:
             f"{resource.ref.name} is {resource.slice.raw_state}, so it will never serve.",
             hint="`tpudeploy apply` requests another one.",
         )
-    if resource.asked.nodes not in {(), (resource.ref.name,)}:
+    if resource.request.nodes not in {(), (resource.ref.name,)}:
         raise errors.StateError(
-            f"{resource.ref.name} is for {', '.join(resource.asked.nodes)}. tpudeploy manages only queued resources for"
-            " one node of the same name.",
+            f"{resource.ref.name} is for {', '.join(resource.request.nodes)}. tpudeploy manages only queued resources "
+            "for one node of the same name.",
             hint="It cannot be imported. `tpudeploy apply` requests one that can.",
         )
 

@@ -63,7 +63,7 @@ def adopt(
 
 def _attempt(deployment: Deployment, resource: CloudResource, report: BootReport | None, now: float) -> Attempt:
     slice_ = resource.slice
-    server = report.spec if report is not None and report.spec else resource.asked.metadata.get(SPEC_KEY, "")
+    server = report.spec if report is not None and report.spec else resource.request.metadata.get(SPEC_KEY, "")
     attempt = replace(as_attempt(resource, resource.ref.name, now), boot=Boot(server=server))
     if slice_.phase is Phase.UP:
         attempt = attempt.after(SliceGranted(granted_at=slice_.created_at or now))
@@ -78,7 +78,7 @@ def _attempt(deployment: Deployment, resource: CloudResource, report: BootReport
 
 def _slice_attributes(deployment: Deployment, attempt: Attempt, resource: CloudResource) -> Iterator[tuple[str, Json]]:
     """Yield every attribute but the server's: the profile's, and over them those that Google shows to differ."""
-    has_request = bool(resource.asked.accelerator_type)  # else nothing is known but that it exists
+    has_request = bool(resource.request.accelerator_type)  # else nothing is known but that it exists
     for path, value in deployment.attributes_at(resource.ref.backend).items():
         is_live = path.startswith(_LABELS) or path == _TAGS
         if effect(path) is not Effect.RESTART and not (is_live and has_request):
@@ -86,10 +86,10 @@ def _slice_attributes(deployment: Deployment, attempt: Attempt, resource: CloudR
     if has_request:
         yield from _differing(deployment, resource)
         # Labels and tags can have been changed since: those of the node count where it shows them.
-        labels = resource.slice.labels or resource.asked.labels
+        labels = resource.slice.labels or resource.request.labels
         yield from ((f"{_LABELS}{key}", value) for key, value in labels.items() if not is_label_of_ours(key))
-        if resource.asked.tags:
-            yield _TAGS, list(resource.asked.tags)
+        if resource.request.tags:
+            yield _TAGS, list(resource.request.tags)
     if resource.ref.backend not in deployment.runtimes:
         yield "placement.backend", resource.ref.backend.value
     if not allows(deployment, attempt):
@@ -99,7 +99,7 @@ def _slice_attributes(deployment: Deployment, attempt: Attempt, resource: CloudR
 
 def _differing(deployment: Deployment, resource: CloudResource) -> Iterator[tuple[str, Json]]:
     """Yield what differs from the profile. What Google fills in by itself, and the profile leaves open, is ignored."""
-    network, request = deployment.network, resource.asked
+    network, request = deployment.network, resource.request
     attributes = deployment.attributes_at(resource.ref.backend)
     runtime = attributes.get("tpu.runtime_version")
     type_path = "vm.machine" if "vm.machine" in attributes else "tpu.type"

@@ -73,20 +73,20 @@ def find_orphans(
         unreachable=tuple(
             dict.fromkeys(f"{listing.project}/{zone}" for listing in searched for zone in listing.unreachable)
         ),
-        looked_in=tuple(dict.fromkeys(zone for listing in searched for zone in listing.looked_in)),
+        looked_in=tuple(dict.fromkeys(zone for listing in searched for zone in listing.searched_zones)),
         not_searched=tuple(not_searched),
     )
 
 
 def _orphan(resource: CloudResource, states: Mapping[str, State], *, foreign: bool, now: float) -> Orphan:
-    kind = catalog.accelerator_type(resource.asked.accelerator_type)
+    kind = catalog.accelerator_type(resource.request.accelerator_type)
     is_billed = _is_billed(resource)
     return Orphan(
         resource=resource,
         deployment=_owner(resource, states) or resource.mark.deployment,
         claim=_claim(resource, states),
         goes=is_removable(resource, states, foreign=foreign),
-        age=None if resource.asked_at is None else max(0.0, now - resource.asked_at),
+        age=None if resource.requested_at is None else max(0.0, now - resource.requested_at),
         usd_per_hour=prices.usd_per_hour(as_attempt(resource, resource.ref.name, now)) if is_billed else 0.0,
         chips=None if kind is None else kind.chips,
     )
@@ -117,7 +117,7 @@ def is_removable(resource: CloudResource, states: Mapping[str, State], *, foreig
 
 def is_adoptable(resource: CloudResource) -> bool:
     """Return whether a state can track it: with evidence that it is ours, and with one machine of its own name."""
-    return resource.is_signed and not resource.ref.is_bare and resource.asked.nodes in {(), (resource.ref.name,)}
+    return resource.is_signed and not resource.ref.is_bare and resource.request.nodes in {(), (resource.ref.name,)}
 
 
 def as_attempt(resource: CloudResource, name: str, now: float) -> Attempt:
@@ -126,12 +126,12 @@ def as_attempt(resource: CloudResource, name: str, now: float) -> Attempt:
         name=name,
         project=resource.ref.project,
         zone=resource.ref.zone,
-        provisioning=resource.asked.provisioning,
+        provisioning=resource.request.provisioning,
         spec={
-            "vm.machine" if resource.mark.replica == ROUTER else "tpu.type": resource.asked.accelerator_type,
+            "vm.machine" if resource.mark.replica == ROUTER else "tpu.type": resource.request.accelerator_type,
             "placement.backend": resource.ref.backend,
         },
-        asked_at=resource.asked_at if resource.asked_at is not None else now,
+        asked_at=resource.requested_at if resource.requested_at is not None else now,
         boot=Boot(server=""),
         life=Queued(),
     )

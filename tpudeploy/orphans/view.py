@@ -92,8 +92,8 @@ def _columns(orphan: Orphan, *, with_project: bool) -> Iterator[str]:
     if with_project:
         yield orphan.resource.ref.project
     yield orphan.resource.ref.zone
-    yield orphan.resource.asked.accelerator_type or "unknown type"
-    yield orphan.resource.asked.provisioning
+    yield orphan.resource.request.accelerator_type or "unknown type"
+    yield orphan.resource.request.provisioning
     yield orphan.resource.slice.raw_state
     yield "age unknown" if orphan.age is None else f"{words.duration(orphan.age)} old"
     yield "no cost" if orphan.usd_per_hour == 0 else words.hourly(orphan.usd_per_hour)

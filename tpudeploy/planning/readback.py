@@ -192,7 +192,7 @@ def write_profile(resource: CloudResource, address: Address, *, model: str | Non
 
     Values that Google fills in are written if the cloud shows them, unless they are a profile's default.
     """
-    metadata = resource.asked.metadata
+    metadata = resource.request.metadata
     server = read_script(metadata.get(SCRIPT_KEY, "")) if SPEC_KEY in metadata else None
     if server is None and model is None:
         return None
@@ -215,7 +215,7 @@ def write_profile(resource: CloudResource, address: Address, *, model: str | Non
 
 
 def _tpu(resource: CloudResource) -> dict[str, Json]:
-    request = resource.asked
+    request = resource.request
     kind = catalog.accelerator_type(request.accelerator_type)
     generation = None if kind is None else catalog.generation(kind.generation)
     backend, default_runtime = resource.ref.backend, None
@@ -231,7 +231,7 @@ def _tpu(resource: CloudResource) -> dict[str, Json]:
 
 
 def _placement(resource: CloudResource) -> dict[str, Json]:
-    request = resource.asked
+    request = resource.request
     is_reserved = request.provisioning is Provisioning.RESERVED
     has_default_network = (request.network or "").rpartition("/")[2] in {"", "default"}
     network = _without_absent(

@@ -75,7 +75,9 @@ def account(connection: CloudConnection, project: str, email: str | None) -> Acc
         "check whether you may run a machine as it",
         lambda: ACT_AS in _granted(calls, name, [ACT_AS]),
     )
-    return Account(email=str(response.get("email", address)), is_disabled=bool(response.get("disabled")), may_act=may)
+    return Account(
+        email=str(response.get("email", address)), is_disabled=bool(response.get("disabled")), may_be_attached=may
+    )
 
 
 def secret(connection: CloudConnection, project: str, reference: str) -> Secret:

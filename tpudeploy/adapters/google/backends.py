@@ -143,5 +143,5 @@ def _merged(project: str, listings: Iterable[Listing]) -> Listing:
         project=project,
         resources=tuple(resource for part in parts for resource in part.resources),
         unreachable=tuple(sorted({zone for part in parts for zone in part.unreachable})),
-        looked_in=tuple(dict.fromkeys(zone for part in parts for zone in part.looked_in)),
+        searched_zones=tuple(dict.fromkeys(zone for part in parts for zone in part.searched_zones)),
     )

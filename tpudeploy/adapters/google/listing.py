@@ -45,7 +45,7 @@ class _Nodes:
 class _Sweep:
     items: list[Item]
     unreachable: set[Zone]
-    looked_in: tuple[Zone, ...] = ()
+    searched_zones: tuple[Zone, ...] = ()
 
 
 def list_marked(connection: CloudConnection, project: str, zones: Iterable[Zone], *, machines: bool) -> Listing:
@@ -73,7 +73,7 @@ def list_marked(connection: CloudConnection, project: str, zones: Iterable[Zone]
         project=project,
         resources=tuple(resource for resource in resources if resource is not None),
         unreachable=tuple(sorted(unreachable)),
-        looked_in=sweep.looked_in,
+        searched_zones=sweep.searched_zones,
     )
 
 
@@ -98,7 +98,7 @@ def list_named(
         sweep = _sweep(project, _places(zones), lambda parent: list_all(connection, "queuedResources", parent))
     else:
         items = _get(connection, f"{parent_of(project, zone)}/queuedResources/{name}")
-        sweep = _Sweep(items=items, unreachable=set(), looked_in=(zone,))
+        sweep = _Sweep(items=items, unreachable=set(), searched_zones=(zone,))
     resources = [
         _queued_resource(connection, project, item) for item in sweep.items if zone_and_id(item["name"])[1] == name
     ]
@@ -108,7 +108,7 @@ def list_named(
         project=project,
         resources=tuple(resources),
         unreachable=tuple(sorted(sweep.unreachable)),
-        looked_in=sweep.looked_in,
+        searched_zones=sweep.searched_zones,
     )
 
 
@@ -173,7 +173,7 @@ def _one_by_one(project: str, zones: tuple[Zone, ...], read: Callable[[str], Lis
         else:
             items += zone_items
             unreachable |= silent_zones
-    return _Sweep(items=items, unreachable=unreachable, looked_in=zones)
+    return _Sweep(items=items, unreachable=unreachable, searched_zones=zones)
 
 
 def _resource(project: str, resource: Mapping[str, Any], node: nodes.Node | None = None) -> CloudResource | None:
@@ -205,8 +205,10 @@ def _with_node(connection: CloudConnection, resource: CloudResource | None, list
 
 def _merged(resource: CloudResource, node: nodes.Node | None) -> CloudResource:
     """Return the resource with the facts of its node, which may have been given other metadata since the request."""
-    metadata = dict((node or {}).get("metadata", {})) or resource.asked.metadata
-    return replace(resource, slice=nodes.merge(resource.slice, node), asked=replace(resource.asked, metadata=metadata))
+    metadata = dict((node or {}).get("metadata", {})) or resource.request.metadata
+    return replace(
+        resource, slice=nodes.merge(resource.slice, node), request=replace(resource.request, metadata=metadata)
+    )
 
 
 def _unobserved(project: str, resource: Mapping[str, Any], mark: OwnerMark) -> CloudResource:
@@ -227,8 +229,8 @@ def _unobserved(project: str, resource: Mapping[str, Any], mark: OwnerMark) -> C
         mark=mark,
         is_signed=mark_in(request.labels) is not None or SPEC_KEY in request.metadata,
         slice=slice_,
-        asked=request,
-        asked_at=moment(resource.get("createTime")),
+        request=request,
+        requested_at=moment(resource.get("createTime")),
     )
 
 
@@ -246,13 +248,13 @@ def _bare(project: str, node: nodes.Node, mark: OwnerMark) -> CloudResource:
         mark=mark,
         is_signed=mark_in(labels) is not None or SPEC_KEY in metadata,
         slice=nodes.bare_slice(ref, node),
-        asked=ResourceRequest(
+        request=ResourceRequest(
             accelerator_type=str(node.get("acceleratorType", "")),
             provisioning=_provisioning(node.get("schedulingConfig", {})),
             labels=labels,
             metadata=metadata,
         ),
-        asked_at=moment(node.get("createTime")),
+        requested_at=moment(node.get("createTime")),
     )
 
 

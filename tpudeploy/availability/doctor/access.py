@@ -88,9 +88,9 @@ def service_account(case: DoctorInput) -> Iterator[Finding]:
     elif account.is_disabled:
         hint = f"Run: gcloud iam service-accounts enable {account.email}"
         yield fail("account", f"{account.email} is disabled.", hint)
-    elif isinstance(account.may_act, Unknown):
-        yield unknown(case, "account", account.may_act)
-    elif account.may_act:
+    elif isinstance(account.may_be_attached, Unknown):
+        yield unknown(case, "account", account.may_be_attached)
+    elif account.may_be_attached:
         yield ok("account", f"The machine runs as {account.email}.")
     else:
         command = f"gcloud iam service-accounts add-iam-policy-binding {account.email}"

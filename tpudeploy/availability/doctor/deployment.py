@@ -19,10 +19,10 @@ def image(case: DoctorInput) -> Iterator[Finding]:
     name, pin = attributes["serving.image"], attributes.get(DIGEST)
     if isinstance(fact, Unknown):
         yield unknown(case, "image", fact)
-    elif not fact.is_there and pin is not None:
+    elif not fact.exists and pin is not None:
         hint = "`tpudeploy plan --pin` looks up what it is now."
         yield fail("image", f"{name} is pinned to {pin}, which does not exist or is not public.", hint)
-    elif not fact.is_there:
+    elif not fact.exists:
         yield fail(
             "image", f"{name} does not exist, or is not public.", "See serving.image for a misspelt name or tag."
         )

@@ -153,7 +153,7 @@ class RunningInstance:
     def _listed(self) -> FactFinding:
         listing = ComputeEngine(self._connection, self._clock).list_marked(self._ref.project, [self._ref.zone])
         is_listed = any(resource.ref.name == self._ref.name for resource in listing.resources)
-        is_whole = not listing.looked_in  # where one list is not answered, each zone is listed by itself
+        is_whole = not listing.searched_zones  # where one list is not answered, each zone is listed by itself
         observation = "Listed." if is_listed else "Not listed."
         return compare("instance-listed", is_as_believed=is_listed and is_whole, observation=observation)
 

@@ -369,8 +369,8 @@ class BulkGroups:
             mark=mark_of(ref.name, labels) or UNMARKED,
             is_signed=mark_in(labels) is not None,
             slice=slice_,
-            asked=request,
-            asked_at=moment(part.get("creationTimestamp")),
+            request=request,
+            requested_at=moment(part.get("creationTimestamp")),
         )
 
     def _calls(self, collection: str) -> Any:

@@ -92,25 +92,25 @@ class ComputeEngine:
 
     def list_marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
         del machines  # an instance is its own machine
-        instances, silent_zones, looked_in = self._list(project, zones, f"labels.{LINEAGE_LABEL}:*")
+        instances, silent_zones, searched_zones = self._list(project, zones, f"labels.{LINEAGE_LABEL}:*")
         resources = (self._resource(project, zone, item) for zone, item in instances if not _is_worker(item))
         return Listing(
             project=project,
             resources=tuple(resource for resource in resources if resource.mark != UNMARKED),
             unreachable=tuple(sorted(silent_zones)),
-            looked_in=looked_in,
+            searched_zones=searched_zones,
         )
 
     def list_named(self, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None = None) -> Listing:
         if zone is None:
-            instances, silent_zones, looked_in = self._list(project, zones, f'name = "{name}"')
+            instances, silent_zones, searched_zones = self._list(project, zones, f'name = "{name}"')
         else:
             item = self._get(SliceRef(name=name, project=project, zone=zone))
             instances, silent_zones = [] if item is None else [(zone, item)], set()
-            looked_in = (zone,)
+            searched_zones = (zone,)
         resources = tuple(self._resource(project, where, item) for where, item in instances if not _is_worker(item))
         return Listing(
-            project=project, resources=resources, unreachable=tuple(sorted(silent_zones)), looked_in=looked_in
+            project=project, resources=resources, unreachable=tuple(sorted(silent_zones)), searched_zones=searched_zones
         )
 
     def request(self, request: SliceRequest) -> str | None:
@@ -407,8 +407,8 @@ class ComputeEngine:
             mark=mark_of(name, request.labels) or UNMARKED,
             is_signed=mark_in(request.labels) is not None or SPEC_KEY in request.metadata,
             slice=self._slice_of(ref, item),
-            asked=request,
-            asked_at=moment(item.get("creationTimestamp")),
+            request=request,
+            requested_at=moment(item.get("creationTimestamp")),
         )
 
     def _instances(self) -> Any:
