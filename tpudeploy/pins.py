@@ -14,12 +14,12 @@ from tpudeploy import catalog
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.deployment import AUTO, MACHINE_IMAGE, Deployment, Json
 from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Location, Severity
-from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.pins import FILE, Name, Pin, PinKind, Pins, is_emulated
 
 if TYPE_CHECKING:
     from tpudeploy.config.schema import ProfileSpec
+    from tpudeploy.domain.facts import Unknown
 
 DIGEST = "serving.image_digest"
 COMMIT = "model.commit"

@@ -6,10 +6,13 @@ What they are asked, and how, is in adapters/google; what a generation is at eac
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.slices import SliceRef
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.slices import SliceRef
 
 
 @frozen

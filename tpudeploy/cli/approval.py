@@ -7,13 +7,12 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
-from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.error_report import report_error
 from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.cli.progress import event_printing
 from tpudeploy.cli.terminal import Terminal
-from tpudeploy.domain import events
+from tpudeploy.domain import events, exits
 from tpudeploy.domain.errors import ChangeNotAcknowledged, CheckFailed, NotApproved, TpudeployError
 from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.frozen import replace

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from tpudeploy.cli import exits
+from tpudeploy.domain import exits
 
 # The sum is below the five seconds after which a pipeline kills the process (GitHub waits 7.5).
 _FOR_THE_STEP = 2.0  # then an unanswered call is abandoned: the state already records the request

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from tpudeploy.cli import exits
 from tpudeploy.cli.commands import COMMANDS, GROUPS, command
 from tpudeploy.cli.options import TRUE, environment_value
 from tpudeploy.cli.parsers import Parser, first_argument, help_text, needs_verb, parser_of, split_verb, verbs_of
 from tpudeploy.cli.usage import Usage
+from tpudeploy.domain import exits
 
 if TYPE_CHECKING:
     from tpudeploy.domain.patience import Patience

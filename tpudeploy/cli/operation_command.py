@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
+from tpudeploy.domain import exits
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.operations import operation
 from tpudeploy.operations.declaration import PROFILE_KINDS, Argument, ArgumentKind, Operation

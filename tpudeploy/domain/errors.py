@@ -50,6 +50,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
+from tpudeploy.domain import exits
+
 if TYPE_CHECKING:
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.lock import LockInfo
@@ -65,7 +67,7 @@ class TpudeployError(Exception):
     """
 
     code: ClassVar[str] = "TPU0001"
-    exit_code: ClassVar[int] = 1
+    exit_code: ClassVar[int] = exits.ERROR
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -162,7 +164,7 @@ class PlanError(TpudeployError):
     """
 
     code = "TPU3000"
-    exit_code = 11
+    exit_code = exits.OTHER_PLAN
 
 
 class StalePlan(PlanError):
@@ -193,7 +195,7 @@ class CheckFailed(PlanError):
     """
 
     code = "TPU3002"
-    exit_code = 13
+    exit_code = exits.CHECK_FAILED
 
 
 class PlanUnreadable(PlanError):
@@ -203,7 +205,7 @@ class PlanUnreadable(PlanError):
     """
 
     code = "TPU3004"
-    exit_code = 1
+    exit_code = exits.ERROR
 
 
 class PlanTooNew(PlanError):
@@ -214,7 +216,7 @@ class PlanTooNew(PlanError):
     """
 
     code = "TPU3005"
-    exit_code = 1
+    exit_code = exits.ERROR
 
 
 class NotApproved(TpudeployError):
@@ -245,7 +247,7 @@ class StateLocked(StateError):
     """
 
     code = "TPU4001"
-    exit_code = 10
+    exit_code = exits.LOCKED
 
     def __init__(self, message: str, *, hint: str = "", holder: LockInfo | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -377,7 +379,7 @@ class CapacityTimeout(TpudeployError):
     """
 
     code = "TPU5004"
-    exit_code = 12
+    exit_code = exits.NOT_YET
 
 
 class ServingError(TpudeployError):
@@ -409,7 +411,7 @@ class NotInEffect(ServingError):
     """
 
     code = "TPU6003"
-    exit_code = 13
+    exit_code = exits.CHECK_FAILED
 
 
 class NotObserved(ServingError):
@@ -441,7 +443,7 @@ class GivenUpUpdate(ServingError):
     """
 
     code = "TPU6004"
-    exit_code = 13
+    exit_code = exits.CHECK_FAILED
 
 
 class RolledBack(ServingError):
@@ -452,7 +454,7 @@ class RolledBack(ServingError):
     """
 
     code = "TPU6005"
-    exit_code = 13
+    exit_code = exits.CHECK_FAILED
 
 
 class ChangeNotAcknowledged(ServingError):
@@ -556,7 +558,7 @@ class Bug(TpudeployError):
     """
 
     code = "TPU0070"
-    exit_code = 70
+    exit_code = exits.BUG
 
 
 class Interrupted(TpudeployError):
@@ -566,4 +568,4 @@ class Interrupted(TpudeployError):
     """
 
     code = "TPU0130"
-    exit_code = 130
+    exit_code = exits.INTERRUPTED

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.availability.diagnosis import Diagnosis, FindingGrade
-from tpudeploy.domain.errors import CheckFailed
+from tpudeploy.domain import exits
 from tpudeploy.operations.declaration import Operation, flag, profile
 from tpudeploy.results import Result, document, result
 
@@ -30,7 +30,7 @@ class Preconditions(Result):
 
     @property
     def exit_code(self) -> int:
-        return CheckFailed.exit_code if self.diagnosis.count(FindingGrade.FAIL) else 0
+        return exits.CHECK_FAILED if self.diagnosis.count(FindingGrade.FAIL) else exits.SUCCESS
 
     def values(self) -> dict[str, Any]:
         return {"emulated": self.emulated, **self.diagnosis.to_dict()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from tpudeploy.domain import exits
 from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation, valid_profiles
 from tpudeploy.plans import Plan
 
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from tpudeploy.domain.events import Event
     from tpudeploy.loading import Profiles
     from tpudeploy.workspace import Workspace
-
-_CHANGES = 2
 
 
 class Drift(Plan):
@@ -26,7 +25,7 @@ class Drift(Plan):
     def exit_code(self) -> int:
         if self.worst_error is not None:
             return self.worst_error.exit_code
-        return 0 if self.is_empty else _CHANGES
+        return exits.SUCCESS if self.is_empty else exits.CHANGES
 
     @classmethod
     def promised_keys(cls) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
+from tpudeploy.domain import exits
 from tpudeploy.domain.metrics import Metered
 from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, result
@@ -36,7 +37,7 @@ class MetricsReport(Result):
 
     @property
     def exit_code(self) -> int:
-        return 0 if all(each.observed for each in self.replicas) else 1
+        return exits.SUCCESS if all(each.observed for each in self.replicas) else exits.ERROR
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.domain.metrics import Metrics

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tpudeploy.domain import exits
 from tpudeploy.domain.status import DeploymentStatus
 from tpudeploy.domain.verify import Details
 from tpudeploy.operations.declaration import Operation, flag, valid_profiles
@@ -46,7 +47,7 @@ class Status(Result):
         from tpudeploy.domain.errors import worst
 
         error = worst(each.error for each in self.deployments if each.error is not None)
-        return 0 if error is None else error.exit_code
+        return exits.SUCCESS if error is None else error.exit_code
 
     def values(self) -> dict[str, Any]:
         keys: dict[str, Any] = {"emulated": self.emulated, "deployments": [each.to_dict() for each in self.deployments]}

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from tpudeploy.domain import exits
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, Operation
@@ -35,7 +36,7 @@ class Validation(Result):
 
     @property
     def exit_code(self) -> int:
-        return 0 if self.is_valid else 1
+        return exits.SUCCESS if self.is_valid else exits.ERROR
 
     def values(self) -> dict[str, Any]:
         files = [

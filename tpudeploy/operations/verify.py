@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.domain.errors import NotInEffect
+from tpudeploy.domain import exits
 from tpudeploy.operations.declaration import Operation, profile
 from tpudeploy.results import Result, document, result
 
@@ -33,8 +33,8 @@ class Verified(Result):
     @property
     def exit_code(self) -> int:
         if self.verification.broken:
-            return NotInEffect.exit_code
-        return 1 if self.verification.silent_replicas else 0
+            return exits.CHECK_FAILED
+        return exits.ERROR if self.verification.silent_replicas else exits.SUCCESS
 
     def values(self) -> dict[str, Any]:
         return self.verification.to_dict()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
+from tpudeploy.domain import exits
 from tpudeploy.domain.availability import ZoneTable
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.operations.declaration import AgentForm, Argument, Operation, flag, valid_profiles
@@ -34,7 +35,7 @@ class ZoneTables(Result):
 
     @property
     def exit_code(self) -> int:
-        return 1 if self.diagnostics else 0
+        return exits.ERROR if self.diagnostics else exits.SUCCESS
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.availability.view import zones as view

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from tpudeploy import catalog
 from tpudeploy.catalog import routers
@@ -11,7 +12,9 @@ from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Candidate, Deployment, Place
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ROUTER
-from tpudeploy.domain.state import Attempt, State
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.state import Attempt, State
 
 _HOUR = 3600.0
 # USD per hour: what the requests of one replica may cost together if all are granted at the same time, unless the

@@ -18,10 +18,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-from tpudeploy.cli import documents, exits
+from tpudeploy.cli import documents
 from tpudeploy.cli.commands import COMMANDS, command
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.parsers import Parser, needs_verb, parser_of, split_verb, takes_value, verbs_of
+from tpudeploy.domain import exits
 from tpudeploy.domain.frozen import frozen
 
 # Each script passes the words up to the cursor. bash breaks words at = and :, so that it passes the line instead.

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import documents, exits, options
+from tpudeploy.cli import documents, options
 from tpudeploy.cli.context import Context
+from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import documents, exits
+from tpudeploy.cli import documents
 from tpudeploy.cli.approval import all_errors, approve
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.error_report import report_error
 from tpudeploy.cli.operation_command import add_arguments, prepare
 from tpudeploy.cli.progress import event_printer
+from tpudeploy.domain import exits
 from tpudeploy.domain.errors import CloudError, NotApproved
 from tpudeploy.domain.orphans import Orphans
 from tpudeploy.operations.gc import OPERATION

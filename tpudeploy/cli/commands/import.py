@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
+from tpudeploy.domain import exits
 from tpudeploy.domain.errors import ConfigError, UsageError
 from tpudeploy.domain.names import Address
 from tpudeploy.operations.import_slice import OPERATION, check_import, find_slice, replica_address

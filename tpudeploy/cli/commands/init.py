@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 from tpudeploy.catalog import choice_hint
-from tpudeploy.cli import documents, exits, options
+from tpudeploy.cli import documents, options
 from tpudeploy.cli.context import Context
+from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.operations.schemas import schema_text
 from tpudeploy.operations.written_files import WrittenFiles

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import options
 from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.cli.operation_command import show
+from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.operations.logs import no_log, read
 

@@ -6,9 +6,10 @@ import argparse
 import shlex
 from pathlib import Path
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import add_arguments, prepare, show
+from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.operations.plan import OPERATION
 from tpudeploy.plans import Plan

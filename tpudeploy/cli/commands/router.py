@@ -9,8 +9,9 @@ import argparse
 import signal
 from collections.abc import Mapping
 
-from tpudeploy.cli import documents, exits, options
+from tpudeploy.cli import documents, options
 from tpudeploy.cli.context import Context
+from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.names import DEPLOYMENT_NAME
 from tpudeploy.domain.router import RouterHost

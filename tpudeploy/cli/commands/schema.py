@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
+from tpudeploy.domain import exits
 from tpudeploy.operations.schemas import PROFILE, all_schemas, schema_text
 
 

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import options
 from tpudeploy.cli.approval import approve
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import add_approval, add_argument, show
 from tpudeploy.cli.progress import event_printer
+from tpudeploy.domain import exits
 from tpudeploy.domain.errors import StateUnreadable
 from tpudeploy.operations import operation
 from tpudeploy.operations.declaration import Operation

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tpudeploy.domain import exits
 from tpudeploy.features.benchmark.bench_operation import Grid, SweepOptions, client_arguments, sweep_arguments
 from tpudeploy.operations.declaration import (
     Access,
@@ -46,7 +47,7 @@ class AbResult(Result):
 
     @property
     def exit_code(self) -> int:
-        return 13 if self.effects.is_refused else 0
+        return exits.CHECK_FAILED if self.effects.is_refused else exits.SUCCESS
 
     def values(self) -> dict[str, Any]:
         return self.effects.to_dict()

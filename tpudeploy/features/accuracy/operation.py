@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tpudeploy.domain import exits
 from tpudeploy.features.accuracy.judgement import Judgement
 from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, CommandForm, Operation, profile
 from tpudeploy.results import Result, document, part, result
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
-_EXIT_CODES = {Judgement.HELD: 0, Judgement.FELL: 13, Judgement.CANNOT_TELL: 1}
+_EXIT_CODES = {
+    Judgement.HELD: exits.SUCCESS,
+    Judgement.FELL: exits.CHECK_FAILED,
+    Judgement.CANNOT_TELL: exits.ERROR,
+}
 
 
 @result
@@ -33,7 +38,7 @@ class Accuracy(Result):
 
     @property
     def exit_code(self) -> int:
-        return 0 if self.verdict is None else _EXIT_CODES[self.verdict.judgement]
+        return exits.SUCCESS if self.verdict is None else _EXIT_CODES[self.verdict.judgement]
 
     def values(self) -> dict[str, Any]:
         """Return the scores, without the answers, which are in the files that `id` names."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.interrupts import INTERRUPTED, stopping_gracefully
+from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import add_arguments, prepare
+from tpudeploy.domain import exits
 from tpudeploy.features.alerts.operation import OPERATION
 
 

@@ -6,9 +6,10 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import add_argument, add_options, option_values, show
+from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.features.benchmark.bench_operation import OPERATIONS, usage
 from tpudeploy.features.benchmark.cell_rows import CellRows

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import show
+from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
 
 _BY = "requests"  # Unless something else is asked for; an A/B chooses by its path.

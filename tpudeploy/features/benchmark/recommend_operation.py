@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tpudeploy.domain import exits
 from tpudeploy.features.benchmark.recommendation import Recommendation
 from tpudeploy.features.benchmark.store import stored_runs
 from tpudeploy.operations.declaration import (
@@ -42,7 +43,7 @@ class Recommended(Result):
 
     @property
     def exit_code(self) -> int:
-        return 0 if self.recommendation.choices else 13
+        return exits.SUCCESS if self.recommendation.choices else exits.CHECK_FAILED
 
     def values(self) -> dict[str, Any]:
         from tpudeploy.domain.serialization import to_json

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import documents, exits, options
+from tpudeploy.cli import documents, options
 from tpudeploy.cli.context import Context
+from tpudeploy.domain import exits
 from tpudeploy.domain.errors import Bug, ConfigError, UsageError
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import options
 from tpudeploy.cli.approval import all_errors, interruptible
 from tpudeploy.cli.context import Context, LoadedProfiles, all_problems
 from tpudeploy.cli.error_report import report_error
 from tpudeploy.cli.progress import event_printer
-from tpudeploy.domain import errors
+from tpudeploy.domain import errors, exits
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.excerpt import describe_diagnostics

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from tpudeploy.domain import exits
 from tpudeploy.features.rehearsal import FactFinding, FactVerdict
 from tpudeploy.features.rehearsal.budget import Step
 from tpudeploy.operations.declaration import Access, Approval, Argument, ArgumentKind, CommandForm, Operation, flag
@@ -37,7 +38,8 @@ class Rehearsal(Result):
 
     @property
     def exit_code(self) -> int:
-        return 13 if any(finding.verdict is FactVerdict.DIFFERS for finding in self.findings) else 0
+        is_other = any(finding.verdict is FactVerdict.DIFFERS for finding in self.findings)
+        return exits.CHECK_FAILED if is_other else exits.SUCCESS
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.features.rehearsal import view
