@@ -36,7 +36,7 @@ _BLOCK = re.compile(r"^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILIN
 # A file of ours that a document names, in full or below the package.
 _FILE = re.compile(r"`((?:[a-z_]+/)+[a-z_0-9]+\.(?:py|sh|md|j2))`")
 _LINK = re.compile(r"\]\((?!https?://)([^)#]+)\)")
-KINDS = ("", "console", "mermaid", "python", "sh", "sh needs-a-project", "text", "yaml")
+KINDS = ("", "console", "mermaid", "python", "python needs-a-server", "sh", "sh needs-a-project", "text", "yaml")
 
 
 def blocks(*kinds: str) -> Iterator[tuple[str, str]]:

@@ -147,7 +147,7 @@ OF_COMMAND: Mapping[str, Mapping[str, str]] = {
             ("unlock", "lock"), "`tpudeploy force-unlock ID` releases a lock; the message about the lock names its ID."
         ),
         **dict.fromkeys(("refresh", "sync", "diff"), "`tpudeploy plan -refresh-only PROFILE` looks at what is there."),
-        **dict.fromkeys(("init",), f"To move states to a bucket: {_DOCS}/share-the-state.md."),
+        "init": f"To move states to a bucket: {_DOCS}/share-the-state.md.",
         "replace-provider": "There are no providers here: the state names slices of Google Cloud only.",
     },
     "ci": {
