@@ -12,8 +12,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
+from tpudeploy.domain import exits
 
 if TYPE_CHECKING:
     from tpudeploy.features.learn.draws import Draw
