@@ -25,7 +25,7 @@ from tpudeploy.boot_log.signatures import SIGNATURES
 from tpudeploy.catalog import flags
 from tpudeploy.catalog.routers import MACHINES, ROUTERS
 from tpudeploy.cli import options
-from tpudeploy.cli.commands import COMMANDS, command
+from tpudeploy.cli.commands import COMMANDS, command, help_of
 from tpudeploy.cli.commands.completion import _SOURCES
 from tpudeploy.cli.commands.state import VERBS
 from tpudeploy.cli.main import main
@@ -123,7 +123,7 @@ def test_every_verb_of_state_is_an_operation_and_the_other_way_round() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = command(name).__doc__
+    text = help_of(command(name))
     assert text
     assert main([name, "--help"]) == 0
     assert text.split(".")[0].split()[0] in capsys.readouterr().out

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from tpudeploy.cli.commands import Command, command
+from tpudeploy.cli.commands import Command, command, help_of
 from tpudeploy.cli.options import common
 from tpudeploy.cli.usage import Usage
 
@@ -63,7 +63,7 @@ def parser_of(name: str, verb: str = "") -> Parser:
     """Return the parser of a command, or of one of its verbs. Raise `Usage` for a variable with an invalid value."""
     chosen = command(name)
     if not verb:
-        parser = Parser(prog=f"tpudeploy {name}", description=chosen.__doc__, allow_abbrev=False)
+        parser = Parser(prog=f"tpudeploy {name}", description=help_of(chosen), allow_abbrev=False)
         common(parser)
         chosen.arguments(parser)
         return parser

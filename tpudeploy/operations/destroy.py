@@ -1,4 +1,7 @@
-"""Delete everything that was created for PROFILE, and wait until it is gone."""
+"""Delete everything that was created for PROFILE, and wait until it is gone.
+
+In place of a profile, the name of a deployment does: what to delete is in its state.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Import an existing slice into the state, so that its deployment can be planned and applied."""
+"""Import an existing slice into the state; the next plan shows what would change."""
 
 from __future__ import annotations
 

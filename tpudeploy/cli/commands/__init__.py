@@ -1,6 +1,7 @@
 """List the commands with one line of help. Most are made from the row of an operation; the others are modules here.
 
-A module (`_` for `-`) has `arguments(parser)` and `run(args, context)`. It is for what only a terminal or a pipeline
+A module (`_` for `-`) has `arguments(parser)` and `run(args, context)`, and its help is that of `OPERATION`, the row of
+its operation, or else its own first lines. It is for what only a terminal or a pipeline
 has: live tables, streams, files; or for a command that is no operation.
 
 Why: decision 8 in docs/decisions.md.
@@ -8,6 +9,7 @@ Why: decision 8 in docs/decisions.md.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from itertools import chain
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     import argparse
 
     from tpudeploy.cli.context import Context
+    from tpudeploy.operations.declaration import Operation
 
 # Commands that are no operation, before and after the operations.
 _FIRST = {
@@ -93,7 +96,7 @@ class _WithForms:
     def __init__(self, base: Command, forms: tuple[Any, ...]) -> None:
         self._base = base
         self._forms = forms
-        self.__doc__ = "\n".join([base.__doc__ or "", *(form.__doc__ for form in forms)])
+        self.__doc__ = "\n".join([help_of(base), *(form.__doc__ for form in forms)])
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         for each in (self._base, *self._forms):
@@ -105,6 +108,13 @@ class _WithForms:
             if code is not None:
                 return code
         return self._base.run(args, context)
+
+
+def help_of(chosen: Command) -> str:
+    """Return the help of a command: that of its operation, `OPERATION` in a module, or else its own."""
+    row: Operation | None = getattr(chosen, "OPERATION", None)
+    module = chosen if row is None else sys.modules[row.run.__module__]
+    return module.__doc__ or ""
 
 
 def command(name: str) -> Command:

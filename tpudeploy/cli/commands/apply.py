@@ -1,7 +1,4 @@
-"""Create or update the deployments in PROFILE, wait until each one answers a completion, and print its endpoint.
-
-An interrupted run is resumed.
-"""
+"""What only the command line has of `apply`: saved plans, approval, and options that do not go together."""
 
 from __future__ import annotations
 

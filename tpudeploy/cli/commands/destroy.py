@@ -1,7 +1,4 @@
-"""Delete everything that was created for PROFILE, and wait until it is gone.
-
-In place of a profile, the name of a deployment does: what to delete is in its state.
-"""
+"""What only the command line has of `destroy`: the plan that is approved, and names in place of profiles."""
 
 from __future__ import annotations
 

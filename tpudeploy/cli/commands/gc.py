@@ -1,4 +1,4 @@
-"""Find and remove requests that no deployment needs, which are still billed: a lost or older state may miss them."""
+"""What only the command line has of `gc`: the removal, after approval, of what was found."""
 
 from __future__ import annotations
 

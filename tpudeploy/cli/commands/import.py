@@ -1,4 +1,4 @@
-"""Import an existing slice into the state; the next plan shows what would change."""  # noqa: N999 - a keyword only where Python is written
+"""What only the command line has of `import`: the profile that is written from the slice."""  # noqa: N999 - a keyword only where Python is written
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Show a boot log; --explain shows the root cause and what to do, or the phases of the start."""
+"""What only the command line has of `logs`: files, new lines as they come, and drafts of a diagnosis."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.cli.operation_command import show
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.operations.logs import OPERATION as OPERATION  # noqa: PLC0414 - the command has its help
 from tpudeploy.operations.logs import no_log, read
 
 if TYPE_CHECKING:

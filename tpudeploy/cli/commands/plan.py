@@ -1,4 +1,4 @@
-"""Show what would change, why, and which line of which file caused it. Changes nothing, but for pins with -pin."""
+"""What only the command line has of `plan`: saved plans, new pins, and an exit code for changes."""
 
 from __future__ import annotations
 

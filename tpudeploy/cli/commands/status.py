@@ -1,7 +1,4 @@
-"""Show deployments: how far each one is, where it answers, and what it costs.
-
-Exit with 1 if a deployment cannot be observed: its state, its slices, or a server that is reached and gives no answer.
-"""
+"""What only the command line has of `status`: a page, and a status that is printed whenever it changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check profiles offline: format, flags, placement, startup script."""
+"""What only the command line has of `validate`: reports for other tools, and folders of several projects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write Prometheus rules for a deployment in several formats, a collector configuration, or a Grafana dashboard."""
+"""What only the command line has of `alerts`: the file that is written."""
 
 from __future__ import annotations
 

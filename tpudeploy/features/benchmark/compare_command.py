@@ -12,7 +12,9 @@ from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import show
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.features.benchmark.runs_operation import OPERATIONS
 
+_RUNS = OPERATIONS["benchmark_runs"]
 _BY = "requests"  # Unless something else is asked for; an A/B chooses by its path.
 _MEASURES = ("requests", "output", "input", "ttft", "ttft-p99", "tpot", "tokens-per-usd")
 _START_MEASURES = ("start", "start-cold", "start-warm")  # of an A/B alone
@@ -36,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", metavar="FILE", help="Write the comparison of runs: a page, or Markdown (.md) or a table (.csv)."
     )
-    parser.add_argument("--published", action="store_true", help="List the published tables.")
+    parser.add_argument("--published", action="store_true", help=_RUNS.argument("published").help)
     options.backend(parser)
 
 

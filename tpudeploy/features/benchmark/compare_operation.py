@@ -1,9 +1,4 @@
-"""Compare benchmark runs with each other and with published figures, or run an A/B of one flag.
-
-Name a run by its id or the beginning of it (`tpudeploy bench list`), a published table by its name (`--published`).
-With a profile and --ab PATH=A,B, the two values of one flag are deployed in turns on the slice that serves, measured,
-and compared with confidence intervals. The id of an A/B shows its result again.
-"""
+"""Compare benchmark runs with each other and with published figures."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Recommend a slice for a workload, and print the profile for it; or the operating points of a run (--run).
-
-Measured runs decide (`tpudeploy bench`). If none of them serves the workload, the size model decides, and the output
-says so.
-"""
+"""What only the command line has of `recommend`: the operating points of a run instead."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Check the unverified facts about Google Cloud that tpudeploy relies on, cheapest first.
-
-It runs on your project, below a ceiling in dollars, leaves nothing there, and writes a report of what differs, with the
-requests and replies as files without secrets. An interrupted rehearsal continues.
-"""
+"""What only the command line has of `rehearse`: approval, and the clean-up after an interrupt."""
 
 from __future__ import annotations
 
