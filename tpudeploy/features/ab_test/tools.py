@@ -147,7 +147,7 @@ def _restore_profile(
     """Restore the profile on a new clock, because a cancel stopped the old one. A second cancel stops this too."""
     clock = server_session.project.clock()
     with server_session.project.workspace([trial.path], backend="", clock=clock) as workspace:
-        stops.replace(clock.stop)
+        stops.become(clock.stop)
         AbTests(workspace).bring_back(trial.arms, reset=reset, on_event=_listener(tell).on_event)
 
 

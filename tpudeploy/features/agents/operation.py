@@ -136,7 +136,7 @@ class Stops:
     def add(self, stop: Callable[[], None]) -> None:
         self._stops = (*self._stops, stop)
 
-    def replace(self, stop: Callable[[], None]) -> None:
+    def become(self, stop: Callable[[], None]) -> None:
         self._stops = (stop,)
 
     def stop(self) -> None:
