@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpudeploy.features.compile.compiled import Compiled
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, profile
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, CommandForm, Operation, profile
 
 if TYPE_CHECKING:
     from tpudeploy.loading import OneProfile
@@ -66,7 +66,7 @@ OPERATION = Operation(
         PYTHON,
         Argument(
             name="output",
-            option="out",
+            command=CommandForm(option="out"),
             help=f"The folder for the results (default: {FOLDER}).",
             metavar="FOLDER",
             default=FOLDER,
