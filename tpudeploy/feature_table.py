@@ -129,6 +129,16 @@ _ROWS: Mapping[str, Feature] = {
         forms={"size": "size_command"},
         results={"Compiled": "compiled"},
     ),
+    "cost": Feature(
+        operations={"cost": "operation"},
+        commands={
+            "cost": FeatureCommand(
+                group="Operate",
+                summary="Show what deployments cost at list price, and what still runs.",
+            )
+        },
+        results={"Cost": "operation"},
+    ),
     "exports": Feature(renders=dict.fromkeys(("gcloud", "gke", "terraform"), "renderers")),
     "dashboard": Feature(
         commands={

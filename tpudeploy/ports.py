@@ -18,6 +18,7 @@ from tpudeploy.domain.facts import Facts, Unknown
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.host_fault import HostFault
+from tpudeploy.domain.ledger import LedgerLine
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.metrics import EngineFigures
 from tpudeploy.domain.model import Checkpoint
@@ -230,6 +231,14 @@ class StateBackend(Protocol):
 
     def record(self, tried: HistoryEntry) -> None:
         """Add one finished request to the history; parallel additions are safe. Raise `errors.StateError`."""
+        ...
+
+    def ledger(self) -> tuple[LedgerLine, ...]:
+        """Return all lines of the ledger, oldest first. Raise `errors.StateUnreadable` if it cannot be read."""
+        ...
+
+    def enter(self, line: LedgerLine) -> None:
+        """Add one line to the ledger; parallel additions are safe. Raise `errors.StateError`."""
         ...
 
     def close(self) -> None:

@@ -58,6 +58,7 @@ COMMANDS = {
     "state_history": (("state", "history", "gemma"),),
     "state_rm": (("state", "rm", "gemma", "-dry-run"),),
     "report_host": (("report-host", "gemma[0]", "-description", "Its sums differ.", "-dry-run"),),
+    "cost": (("cost",), ("cost", "-group-by", "zone")),
     "explain": (("explain",), ("explain", "TPU1201")),
     "version": (("version",),),
 }

@@ -33,7 +33,7 @@ DELETES = ("down", "stop", "delete", "rm", "kill", "teardown", "remove", "clean"
         ("restart", "apply -replace"),
         ("ssh", "tpu-vm ssh"),
         ("exec", "tpudeploy logs"),
-        ("cost", "limit-the-cost.md"),
+        ("costs", "limit-the-cost.md"),
         ("tune", "tpudeploy recommend"),
         ("build", "serving.image"),
         ("destory", "Did you mean `destroy`?"),

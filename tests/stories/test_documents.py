@@ -66,6 +66,7 @@ SERVING: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("operating", 0, ("recommend", "-run", "agent-e2b-v6e-1")),
     ("recommendation", 0, ("recommend", "gemma.yaml", "-users", "4", "-context", "1024", "-output", "128")),
     ("alerts", 0, ("alerts", "gemma.yaml")),
+    ("cost", 0, ("cost", "-group-by", "day")),
     ("alerts", 0, ("alerts", "gemma.yaml", "-format", "dashboard", "-out", "dashboard.json")),
     ("state-list", 0, ("state", "list")),
     ("state-show", 0, ("state", "show", "gemma")),

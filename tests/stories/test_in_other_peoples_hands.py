@@ -530,6 +530,7 @@ PLANTS = {
     ".tpudeploy/state/.gemma.json.new": "file",
     ".tpudeploy/state/earlier": "home",
     ".tpudeploy/zones.jsonl": "file",
+    ".tpudeploy/ledger.jsonl": "file",
     ".tpudeploy/pins.lock": "file",
     ".tpudeploy/facts": "home",
     ".tpudeploy/.gitignore": "file",

@@ -73,6 +73,7 @@ ROWS: Mapping[str, Row] = {
         part=True,
     ),
     "alerts": Row(words=("alerts", G), args=(G,)),
+    "cost": Row(words=("cost",)),
     "rehearse": Row(words=("rehearse", "-dry-run", "-max-cost", "5"), options={"max_cost": 5.0, "dry_run": True}),
     "state_list": Row(words=("state", "list")),
     "state_show": Row(words=("state", "show", "gemma"), args=("gemma",)),

@@ -22,6 +22,7 @@ FILES: dict[str, tuple[str, ...]] = {
     ".tpudeploy/state/gemma.json": ("plan", "gemma.yaml"),
     ".tpudeploy/state/gemma.lock": ("apply", "gemma.yaml", "-auto-approve"),
     ".tpudeploy/zones.jsonl": ("apply", "gemma.yaml", "-auto-approve"),
+    ".tpudeploy/ledger.jsonl": ("cost",),
     ".tpudeploy/state/earlier": ("state", "history", "gemma"),
     ".tpudeploy/runs/one.json": ("bench", "list"),
     ".tpudeploy/runs/two.json": ("bench", "show", "two"),

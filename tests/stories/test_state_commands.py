@@ -539,13 +539,13 @@ def test_a_state_moves_back_over_its_own_marker_and_over_no_other_state(at: Comm
 def test_a_move_that_is_killed_at_any_write_leaves_one_owner_and_ends_when_it_is_run_again(
     at: CommandLine, monkeypatch: pytest.MonkeyPatch, write: int
 ) -> None:
-    left = [write]
+    calls = [write]
     whole = LocalState.write
 
     def dying(self: LocalState, name: str, state: State, *, over: str) -> str:
-        if not left[0]:
+        if not calls[0]:
             raise Killed
-        left[0] -= 1
+        calls[0] -= 1
         return whole(self, name, state, over=over)
 
     with monkeypatch.context() as patch:

@@ -12,7 +12,7 @@ _DESTROY = (
 _STATUS = "`tpudeploy status` shows deployments, their progress, endpoints and health."
 _SCALE = f"Set replicas in the profile and run `tpudeploy apply PROFILE`: {_DOCS}/replicas.md."
 _CHANGE = f"Change the profile and run `tpudeploy apply PROFILE`: {_DOCS}/change-a-server.md."
-_COST = f"`tpudeploy plan PROFILE` prints prices, `tpudeploy status` what is billed now: {_DOCS}/limit-the-cost.md."
+_COST = f"`tpudeploy cost` shows what was spent, `tpudeploy plan PROFILE` prices: {_DOCS}/limit-the-cost.md."
 
 _HISTORY = f"`tpudeploy state history NAME` lists earlier states; to restore one: {_DOCS}/roll-back.md."
 _OWN_STATE = (
@@ -52,7 +52,7 @@ SENTENCES: Mapping[str, str] = {
         "tpudeploy opens no shell. `tpudeploy logs PROFILE` reads a machine's log, `tpudeploy status` names the "
         "machine, and `gcloud compute tpus tpu-vm ssh` connects to it.",
     ),
-    **dict.fromkeys(("cost", "costs", "price", "prices", "pricing", "bill", "billing", "budget", "usage"), _COST),
+    **dict.fromkeys(("costs", "price", "prices", "pricing", "bill", "billing", "budget", "usage"), _COST),
     **dict.fromkeys(
         ("tune", "optimize", "autotune"),
         f"`tpudeploy recommend` chooses a slice and settings, `tpudeploy compare` tries two: {_DOCS}/ab-test.md.",

@@ -18,6 +18,7 @@ from tpudeploy.emulator.clock import EmulatorClock
 from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.http_server import HttpRequest, Reply
 from tpudeploy.emulator.records import (
+    BilledMachine,
     ChipRequest,
     Group,
     GroupPart,
@@ -84,6 +85,17 @@ class Cloud:
         self.creates: dict[str, deque[float]] = {}  # of the last minute, by project
         self.answer: Callable[[HttpRequest], Reply]  # of the service, for machines that call it
         self._struck: Counter[int] = Counter()
+        self.bill: list[BilledMachine] = []
+
+    def begin_bill(self, name: str, at: float) -> None:
+        """Bill a machine from `at` on."""
+        self.bill.append(BilledMachine(name=name, began=at))
+
+    def end_bill(self, name: str, at: float) -> None:
+        """Bill a machine no longer, if it is billed."""
+        for row in self.bill:
+            if row.name == name and row.ended is None:
+                row.ended = at
 
     def later(self, request: ChipRequest, at: float, action: Action) -> None:
         """Plan an action for this request, unless it enters another state before."""

@@ -20,7 +20,7 @@ from tpudeploy.emulator.clock import EmulatorClock, RealClock, VirtualClock
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import groups, life
 from tpudeploy.emulator.http_server import HttpServer
-from tpudeploy.emulator.records import WAITING, Host, Instance, QueuedResource
+from tpudeploy.emulator.records import WAITING, BilledMachine, Host, Instance, QueuedResource
 from tpudeploy.emulator.scenario import Scenario
 from tpudeploy.emulator.scenario_file import load_scenario
 from tpudeploy.emulator.service import EmulatedService, LoggedRequest
@@ -108,6 +108,15 @@ class Emulator:
             # The machines of a group are one slice.
             names = {(i if i.group is None else i.group).name for i in instances}
             return tuple(sorted(name.rpartition("/")[2] for name in (*nodes, *names)))
+
+    def bill(self) -> tuple[BilledMachine, ...]:
+        """Return what is billed: each machine that ran, from its creation until it stopped to run or was to be deleted.
+
+        No API shows it. That a machine is billed from its creation, and only once it was ready, is not verified.
+        """
+        with self._cloud.lock:
+            self._cloud.age()
+            return tuple(replace(row, name=row.name.rpartition("/")[2]) for row in self._cloud.bill)
 
     def preempt(self, name: str, *, notice: float = 0.0) -> None:
         """Take the machines of every slice of this name that has them, after a notice in seconds.

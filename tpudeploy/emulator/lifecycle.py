@@ -130,6 +130,7 @@ def preempt(cloud: Cloud, slice_: QueuedResource, at: float, *, notice: float = 
         return
     for node in cloud.nodes_of(slice_):
         node.state = "PREEMPTED"
+        cloud.end_bill(node.name, at)
         take_down(node)
     slice_.changes += 1
     cloud.later(slice_, at + slice_.timings.preempted, lambda now: suspend(cloud, slice_, now))
@@ -141,6 +142,7 @@ def suspend(
     slice_.enter("SUSPENDING", initiator=initiator)
     for node in cloud.nodes_of(slice_):
         node.state = "PREEMPTED" if node.state == "PREEMPTED" else "DELETING"
+        cloud.end_bill(node.name, at)
         take_down(node)
 
     def end(_now: float) -> None:
@@ -156,6 +158,7 @@ def delete(cloud: Cloud, slice_: QueuedResource, operation: LongRunningOperation
     nodes = () if "orphan" in slice_.troubles else tuple(cloud.nodes_of(slice_))
     for node in nodes:
         node.state = "DELETING"
+        cloud.end_bill(node.name, at)
         take_down(node)
 
     def end(now: float) -> None:
@@ -176,6 +179,7 @@ def forget(cloud: Cloud, slice_: QueuedResource) -> None:
 
 def drop_nodes(cloud: Cloud, slice_: QueuedResource) -> None:
     for node in tuple(cloud.nodes_of(slice_)):
+        cloud.end_bill(node.name, cloud.clock.now())
         take_down(node)
         del cloud.nodes[node.name]
 
@@ -216,5 +220,6 @@ def _flicker(cloud: Cloud, slice_: QueuedResource, at: float, every: float) -> N
 def _ready(cloud: Cloud, slice_: QueuedResource) -> None:
     for node in cloud.nodes_of(slice_):
         node.state = "READY"
+        cloud.begin_bill(node.name, node.created_at)
         node.health = "TIMEOUT" if "never-healthy" in slice_.troubles else "HEALTHY"
         bring_up(cloud, slice_, node)

@@ -45,6 +45,15 @@ class Node:
 
 
 @dataclass(slots=True, kw_only=True)
+class BilledMachine:
+    """A row of the emulator's own bill: one machine from `began` until `ended`, None while it is billed."""
+
+    name: str
+    began: float
+    ended: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
 class ChipRequest:
     """What either API creates: it waits for chips, holds them and ends, as the scenario says.
 

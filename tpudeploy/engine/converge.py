@@ -38,6 +38,7 @@ from tpudeploy.domain.step import (
 )
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.execute import StepExecutor
+from tpudeploy.engine.ledger import record_grants
 from tpudeploy.engine.observe import observe
 from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.publish import EndpointPublisher
@@ -447,6 +448,7 @@ class Convergence:
             state = self._with_failed_landings(state, observed.at)
         # An observation without news costs no write: a watched fleet is observed every minute.
         if state is not before:
+            record_grants(self._world, before, state, observed)
             session.save(state)
             self._history.add_grants(before, state)
 

@@ -14,6 +14,7 @@ from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State, StateWriter
+from tpudeploy.engine.ledger import record_departures, record_requests
 from tpudeploy.ports import StateBackend, World
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 16.0  # seconds, as Terraform waits for a lock
@@ -64,7 +65,8 @@ class StateSession:
 
     def write(self, state: State) -> None:
         """Write `state` with the serial that it has. Raise `errors.StateConflict` if another run wrote in between."""
-        began = self._world.clock.now()
+        began, before = self._world.clock.now(), self.state
+        record_departures(self._world, before, state, self._operation)
         try:
             self._version = self._world.state.write(state.deployment, state, over=self._version)
         except errors.StateConflict as conflict:
@@ -81,9 +83,11 @@ class StateSession:
         # A write succeeds only for the holder of the lock.
         self._proven_at = began
         self.state = state
+        record_requests(self._world, before, state)
 
     def delete(self) -> None:
         """Delete the state. Raise `errors.StateConflict` if another run wrote in between."""
+        record_departures(self._world, self.state, None, self._operation)
         self._world.state.delete(self.state.deployment, over=self._version)
         self._version = ""
 

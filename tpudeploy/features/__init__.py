@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tpudeploy.features.benchmark.runs_operation import operating_points as _operating_points
     from tpudeploy.features.compile.compiled import Compiled as Compiled
     from tpudeploy.features.compile.operation import compile_profile as _compile
+    from tpudeploy.features.cost.operation import Cost as Cost
+    from tpudeploy.features.cost.operation import cost as _cost
     from tpudeploy.features.rehearsal.operation import Rehearsal as Rehearsal
     from tpudeploy.features.rehearsal.operation import rehearse as _rehearse
 
@@ -43,6 +45,7 @@ class FeatureMethods:
 
     if TYPE_CHECKING:
         alerts = _alerts
+        cost = _cost
         rehearse = _rehearse
         accuracy = _accuracy
         bench = _bench

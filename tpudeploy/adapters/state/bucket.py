@@ -12,10 +12,11 @@ from tpudeploy.adapters.state.aside import Aside
 from tpudeploy.adapters.state.bucket_locks import BucketLocks
 from tpudeploy.domain import errors
 from tpudeploy.domain.history import HistoryEntry
+from tpudeploy.domain.ledger import LedgerLine
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
-from tpudeploy.serialization import capacity_history, statefile
+from tpudeploy.serialization import capacity_history, ledger, statefile
 
 _SUFFIX = ".json"
 _EARLIER = 20  # earlier states to read; the bucket may hold any number
@@ -23,7 +24,7 @@ _RACES = 8  # attempts, because an endpoint may change between our read and our 
 
 
 class BucketState:
-    """Stores PREFIX/state/NAME.json and NAME.lock, PREFIX/endpoints/NAME.json and PREFIX/zones/.
+    """Stores PREFIX/state/NAME.json and NAME.lock, PREFIX/endpoints/NAME.json, PREFIX/zones/ and PREFIX/ledger/.
 
     See `ports.StateBackend`. A version is a generation. In addition to the port's errors, every method may raise
     `errors.Fault` and `errors.Denied`.
@@ -125,6 +126,22 @@ class BucketState:
 
     def record(self, tried: HistoryEntry) -> None:
         _add_to_history(self._objects, f"{self._prefix}zones/", tried)
+
+    def ledger(self) -> tuple[LedgerLine, ...]:
+        folder = f"{self._prefix}ledger/"
+        try:
+            entries = self._objects.list_under(folder)
+        except errors.CloudError as cause:
+            raise errors.StateUnreadable(f"{self._objects.name(folder)} cannot be read: {cause}") from cause
+        return ledger.parse_lines("\n".join(one.metadata.get(_LINE, "") for one in entries))
+
+    def enter(self, line: LedgerLine) -> None:
+        text = ledger.format_line(line)
+        key = f"{self._prefix}ledger/{round(line.at * 1000):013d}-{uuid.uuid4().hex[:12]}.json"
+        try:
+            self._objects.write(key, text.encode(), over=0, metadata={_LINE: text.strip()})
+        except (errors.CloudError, Moved) as cause:
+            raise errors.StateError(f"{self._objects.name(key)} cannot be written: {cause}") from cause
 
     def close(self) -> None:
         self._locks.close()

@@ -16,18 +16,22 @@ from pathlib import Path
 from tpudeploy.adapters.state import disk, holder, stored
 from tpudeploy.domain import errors
 from tpudeploy.domain.history import HistoryEntry
+from tpudeploy.domain.ledger import LedgerLine
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
-from tpudeploy.serialization import capacity_history, statefile
+from tpudeploy.serialization import capacity_history, ledger, statefile
 
 # What is read and kept of the zone history: its last 1,500 to 3,000 entries, which take 20 ms of CPU once a run.
 _HISTORY, _HISTORY_BYTES = "zones.jsonl", 512 * 1024
+_LEDGER = "ledger.jsonl"
+_OWN_FILES = f"{_HISTORY}\n{_LEDGER}\n.gitignore"  # that git ignores in a folder of the user
 _MAX_EARLIER = 10  # earlier states of a deployment: a hunt writes 10 in a few minutes, a user's command writes one
 
 
 class LocalState:
-    """Stores `folder`/state/NAME.json, NAME.lock, earlier/, `folder`/zones.jsonl and `folder`/../endpoints/NAME.json.
+    """Stores `folder`/state/NAME.json, NAME.lock, earlier/, `folder`/zones.jsonl, `folder`/ledger.jsonl and
+    `folder`/../endpoints/NAME.json.
 
     See `ports.StateBackend`.
     """
@@ -177,8 +181,22 @@ class LocalState:
 
     def record(self, tried: HistoryEntry) -> None:
         with self._folder.writing(_HISTORY):
-            self._folder.hide_from_git(f"{_HISTORY}\n.gitignore")
+            self._folder.hide_from_git(_OWN_FILES)
             self._folder.append(_HISTORY, capacity_history.format_entry(tried).encode(), keep=_HISTORY_BYTES)
+
+    def ledger(self) -> tuple[LedgerLine, ...]:
+        try:
+            text = self._folder.read(_LEDGER)
+        except FileNotFoundError:
+            return ()
+        except OSError as cause:
+            raise _unreadable(self._folder.path / _LEDGER, cause) from cause
+        return ledger.parse_lines(text.decode(errors="replace"))
+
+    def enter(self, line: LedgerLine) -> None:
+        with self._folder.writing(_LEDGER):
+            self._folder.hide_from_git(_OWN_FILES)
+            self._folder.append(_LEDGER, ledger.format_line(line).encode(), keep=disk.MAX_BYTES)
 
     def close(self) -> None:
         """Do nothing, because the kernel releases the locks."""

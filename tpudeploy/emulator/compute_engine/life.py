@@ -104,6 +104,7 @@ def _run(cloud: Cloud, instance: Instance, at: float) -> None:
     """Run the machine: this is true of the machine alone, its script has only begun."""
     instance.enter("RUNNING")
     instance.started_at = at
+    cloud.begin_bill(instance.name, at)
     _end_insert_of_success(cloud, instance, at)
     if instance.ends_at is None and (run := _run_seconds(instance)) is not None:
         instance.ends_at = at + run
@@ -142,6 +143,7 @@ def preempt(cloud: Cloud, instance: Instance, at: float, *, notice: float = 0.0)
 def stop(cloud: Cloud, instance: Instance, at: float, action: str, operation: ZoneOperation | None = None) -> None:
     """Stop the machine. `action` is DELETE or STOP: with STOP the instance stays, and so does its disk."""
     instance.enter("STOPPING")
+    cloud.end_bill(instance.name, at)
     instance.open_operations += [] if operation is None else [operation]
     stop_instance(instance)
 
@@ -160,6 +162,7 @@ def restart_on_other_host(
     cloud: Cloud, instance: Instance, at: float, *, shows: str = "REPAIRING", seconds: float = 120.0
 ) -> None:
     """Take the machine away; it runs again after `seconds` if the request has automaticRestart, else it is gone."""
+    cloud.end_bill(instance.name, at)
     stop_instance(instance)
     if not instance.scheduling["automaticRestart"]:
         stop(cloud, instance, at, "STOP")
@@ -180,6 +183,7 @@ def delete(cloud: Cloud, instance: Instance, operation: ZoneOperation | None, at
         return
     was_queueing, instance.is_being_deleted = instance.state in QUEUEING, True
     instance.enter("STOPPING")
+    cloud.end_bill(instance.name, at)
     take_down_instance(instance)
 
     def end(now: float) -> None:

@@ -1,0 +1,57 @@
+"""What is known of the cost of each request: when it may have begun to be billed, when it ran, and when it was gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from enum import StrEnum
+
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.names import Zone
+
+
+class LedgerEvent(StrEnum):
+    """What a line of the ledger records of one request.
+
+    requested: it may be granted from now on.  running: Google showed its machine.  gone: it is proven to be gone.
+    untracked: a person removed it from the state, and it may run on.  moved: another backend's ledger continues.
+    """
+
+    REQUESTED = "requested"
+    RUNNING = "running"
+    GONE = "gone"
+    UNTRACKED = "untracked"
+    MOVED = "moved"
+
+
+@frozen
+class LedgerLine:
+    """One fact about a request. Times are in seconds since the epoch; `at` is when it was recorded.
+
+    `began` is the creation of its machine by Google's time, or when it was first seen; `ended` is when its deletion was
+    requested, or when it was found to be gone; `ends_at` is when Google ends its run, None for a run without an end.
+    `usd_per_hour` is the price of all its chips, None where it is unknown, and `price_as_of` the date of the price.
+    `reason` is why it was deleted.
+    """
+
+    at: float
+    event: LedgerEvent
+    deployment: str
+    name: str
+    zone: Zone
+    provisioning: Provisioning
+    replica: int = 0
+    project: str = ""
+    backend: Backend = DEFAULT_BACKEND
+    type: str = ""
+    chips: int = 0
+    model: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    usd_per_hour: float | None = None
+    price_as_of: str = ""
+    began: float | None = None
+    ended: float | None = None
+    ends_at: float | None = None
+    reason: str = ""

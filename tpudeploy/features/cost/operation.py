@@ -1,0 +1,81 @@
+"""Show what deployments cost at list price: by deployment, zone, model, label, day or month, and what still runs.
+
+Costs are those of the ledger that runs write beside the states. Google is not asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from tpudeploy.features.cost.spend import Grouping, SpendRow
+from tpudeploy.operations.declaration import Access, Argument, Operation, some_profiles
+from tpudeploy.results import Result, result
+
+if TYPE_CHECKING:
+    from tpudeploy.loading import Profiles
+    from tpudeploy.text.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+_BY = "deployment, slice, zone, model, day, month, or label:KEY"
+
+
+@result
+class Cost(Result):
+    """What was spent at list price until `at`, in groups, and all together."""
+
+    FORMAT = "cost"
+    at: float
+    by: str
+    rows: tuple[SpendRow, ...]
+    total: SpendRow
+    untracked: Annotated[tuple[str, ...], "slices that a person removed from a state, which may still run"] = ()
+    prices: Annotated[str, "the dates of the list prices"] = ""
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.features.cost import view
+
+        del paint, width
+        return view.text(self.by, self.rows, self.total, prices=self.prices, untracked=self.untracked)
+
+
+def cost(workspace: Workspace, profiles: Profiles = (), *, group_by: str = Grouping.DEPLOYMENT) -> Cost:
+    """Return what deployments cost at list price, by the ledger beside their states. Without profiles, all of them.
+
+    A slice is billed from the creation of its machine, by Google's time, until its deletion was requested. One whose
+    end was not seen is closed by the time at which Google ends its run, or when it was found to be gone.
+
+    Raise `errors.UsageError` for another grouping, `errors.StateUnreadable` if the ledger cannot be read.
+    """
+    from tpudeploy import loading
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.features.cost import spend
+
+    is_label = group_by.startswith("label:") and group_by != "label:"
+    if group_by not in list(Grouping) and not is_label:
+        raise UsageError(f"Costs are not added up by `{group_by}`.", hint=f"-group-by takes {_BY}.")
+    chosen = {profile.spec.name for profile in loading.profiles(profiles)}
+    now = workspace.adapters.clock.now()
+    every = spend.charges(workspace.adapters.states.ledger(), workspace.states(), now)
+    every = tuple(charge for charge in every if not chosen or charge.line.deployment in chosen)
+    return Cost(
+        at=now,
+        by=group_by,
+        rows=spend.rows(every, group_by, now),
+        total=spend.total(every, now),
+        untracked=tuple(charge.line.name for charge in every if charge.is_untracked),
+        prices=", ".join(sorted({charge.line.price_as_of for charge in every if charge.line.price_as_of})),
+    )
+
+
+OPERATION = Operation(
+    run=cost,
+    arguments=(
+        some_profiles("paths inside the project; none for everything in the ledger"),
+        Argument(name="group_by", help=f"Add up by {_BY}.", metavar="GROUP", default=str(Grouping.DEPLOYMENT)),
+    ),
+    results=(Cost,),
+    access=Access.OFFLINE,
+    title="Cost",
+    tool="cost",
+    options=("backend",),
+)

@@ -1,0 +1,48 @@
+"""What people read of costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpudeploy.features.cost.spend import SpendRow
+
+_NONE = "The ledger has no slice that ran. Runs write it beside the states from this version on."
+
+
+def text(by: str, rows: Sequence[SpendRow], total: SpendRow, *, prices: str, untracked: Sequence[str]) -> str:
+    """Return a table of the groups, and sentences about what still runs."""
+    if not rows:
+        return _NONE
+    head = (by, "spent", "chip-hours", "slices", "running", "per hour")
+    table = [head, *(_cells(row) for row in rows)]
+    if len(rows) > 1:
+        table.append(_cells(total))
+    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    lines = [_line(row, widths) for row in table]
+    return "\n".join([*lines, "", *_sentences(total, prices, untracked)])
+
+
+def _cells(row: SpendRow) -> tuple[str, ...]:
+    spent = f"{'at least ' if row.unknown_prices else ''}${row.usd:.2f}"
+    rate = f"${row.usd_per_hour:.2f}" if row.running else ""
+    return (row.key or "(none)", spent, f"{row.chip_hours:.2f}", str(row.slices), str(row.running), rate)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *others = zip(cells, widths, strict=True)
+    texts = [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]
+    return "  ".join(texts).rstrip()
+
+
+def _sentences(total: SpendRow, prices: str, untracked: Sequence[str]) -> list[str]:
+    sentences = [f"At list prices of {prices}; your bill may differ." if prices else "No list price is known."]
+    if total.running and total.usd_to_end is None:
+        sentences.append(
+            f"{total.running} still running, at ${total.usd_per_hour:.2f}/h, which is ${total.usd_per_hour * 24:.2f} a"
+            " day. No time limit ends all of them."
+        )
+    elif total.running:
+        sentences.append(f"{total.running} still running: at most ${total.usd_to_end:.2f} more until Google ends them.")
+    if untracked:
+        sentences.append(f"Counted as running, though no state tracks it any more: {', '.join(untracked)}.")
+    return sentences

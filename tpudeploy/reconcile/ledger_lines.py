@@ -1,0 +1,93 @@
+"""Make lines of the ledger: what a state's change, or an observation, says of the cost of its requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tpudeploy import catalog
+from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
+from tpudeploy.domain.slices import Observed
+from tpudeploy.domain.state import Attempt, State
+from tpudeploy.reconcile import prices
+from tpudeploy.reconcile.refusals import chips_of
+
+_LABELS = "placement.labels."
+
+
+def new_requests(before: Iterable[Attempt], after: State, now: float) -> Iterator[LedgerLine]:
+    """Yield a line for each request that `after` tracks and the state before did not."""
+    names = {attempt.name for attempt in before}
+    for index, attempt in after.indexed_attempts:
+        if attempt.name not in names:
+            yield line_of(LedgerEvent.REQUESTED, after.deployment, index, attempt, now, began=attempt.granted_at)
+
+
+def grants(before: State, after: State, observed: Observed) -> Iterator[LedgerLine]:
+    """Yield a line for each request whose machine an observation showed for the first time to be ready."""
+    waiting = {attempt.name for attempt in before.attempts if attempt.granted_at is None}
+    for index, attempt in after.indexed_attempts:
+        slice_ = observed.slices.get(attempt.name)
+        if attempt.name in waiting and attempt.granted_at is not None and slice_ is not None:
+            created_at = slice_.created_at if slice_.created_at is not None else attempt.granted_at
+            began = max(attempt.asked_at, min(created_at, attempt.granted_at))
+            yield line_of(
+                LedgerEvent.RUNNING, after.deployment, index, attempt, observed.at, began=began, ends_at=slice_.ends_at
+            )
+
+
+def departures(event: LedgerEvent, before: State, names: Iterable[str], now: float) -> Iterator[LedgerLine]:
+    """Yield a line for each of these requests that leave the state `before`."""
+    leaving = frozenset(names)
+    for index, attempt in before.indexed_attempts:
+        if attempt.name in leaving:
+            released, granted, ended = attempt.releasing_at, attempt.granted_at, None
+            if granted is not None:
+                # A release that came before the grant was refused: the slice was seen to run after it.
+                ended = now if released is None or released < granted else released
+            yield line_of(
+                event,
+                before.deployment,
+                index,
+                attempt,
+                now,
+                began=granted,
+                ended=ended,
+                reason=attempt.release_reason,
+            )
+
+
+def line_of(
+    event: LedgerEvent,
+    deployment: str,
+    index: int,
+    attempt: Attempt,
+    now: float,
+    *,
+    began: float | None = None,
+    ended: float | None = None,
+    ends_at: float | None = None,
+    reason: str = "",
+) -> LedgerLine:
+    """Return a line about a request, with its place, its chips and their list price."""
+    kind = catalog.accelerator_type(str(attempt.spec.get("tpu.type", "")))
+    return LedgerLine(
+        at=now,
+        event=event,
+        deployment=deployment,
+        replica=index,
+        name=attempt.name,
+        project=attempt.project,
+        zone=attempt.zone,
+        provisioning=attempt.provisioning,
+        backend=attempt.backend,
+        type=str(attempt.spec.get("tpu.type") or attempt.spec.get("vm.machine") or ""),
+        chips=0 if kind is None else chips_of(attempt),
+        model=str(attempt.spec.get("model.id", "")),
+        labels={k.removeprefix(_LABELS): str(v) for k, v in attempt.spec.items() if k.startswith(_LABELS)},
+        usd_per_hour=prices.usd_per_hour(attempt),
+        price_as_of="" if kind is None else catalog.generation(kind.generation).prices_as_of,
+        began=began,
+        ended=ended,
+        ends_at=ends_at,
+        reason=reason,
+    )
