@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.report import Wait
-from tpudeploy.operations.declaration import Access, AgentForm, Approval, Argument, ArgumentKind, Operation
+from tpudeploy.operations.declaration import Access, AgentForm, ApprovalForm, Argument, ArgumentKind, Operation
 from tpudeploy.operations.plan import ADOPT, REFRESH_ONLY, REPLACE, START, TARGET
 from tpudeploy.plans import Report
 
@@ -146,7 +146,7 @@ OPERATION = Operation(
     access=Access.END,
     title="Apply a plan",
     options=("parallelism", "lock_timeout", "backend", "events"),
-    approval=Approval(
+    approval=ApprovalForm(
         question="Do you want to perform these actions?",
         otherwise="Review the plan, then pass -auto-approve.",
     ),

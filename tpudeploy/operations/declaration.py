@@ -193,7 +193,7 @@ class Preview:
 
 
 @frozen
-class Approval:
+class ApprovalForm:
     """What the command line asks a person before the operation runs; the option of the name `option` skips it.
 
     `otherwise` is the hint where there is no terminal to ask at. `preview` takes what `run` takes, and changes nothing.
@@ -226,7 +226,7 @@ class Operation:
     takes_invalid: bool = False
     takes_events: bool = False
     takes_pieces: bool = False
-    approval: Approval | None = None
+    approval: ApprovalForm | None = None
     needs_workspace: bool = True
     groups: Mapping[str, type[Any]] = field(default_factory=dict)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tpudeploy.operations.declaration import Access, Approval, Operation, valid_profiles
+from tpudeploy.operations.declaration import Access, ApprovalForm, Operation, valid_profiles
 from tpudeploy.operations.plan import TARGET
 from tpudeploy.plans import Report
 
@@ -33,7 +33,7 @@ OPERATION = Operation(
     access=Access.END,
     title="Destroy",
     options=("lock_timeout", "parallelism", "backend", "events"),
-    approval=Approval(
+    approval=ApprovalForm(
         question="Do you really want to destroy this? There is no undo.",
         otherwise="Review the plan, then pass -auto-approve.",
     ),

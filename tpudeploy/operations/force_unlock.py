@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tpudeploy.operations.declaration import Access, Approval, Argument, Operation, Preview
+from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, Operation, Preview
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ OPERATION = Operation(
     ),
     results=(Unlocked,),
     access=Access.CHANGE,
-    approval=Approval(
+    approval=ApprovalForm(
         question="Do you really want to force-unlock? A run that is still alive loses its lock and stops.",
         otherwise="Pass -force once you are sure that no run uses it.",
         option="force",

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
 
 from tpudeploy.domain import orphans
-from tpudeploy.operations.declaration import Approval, Operation, flag, some_profiles
+from tpudeploy.operations.declaration import ApprovalForm, Operation, flag, some_profiles
 from tpudeploy.results import Result, document
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ OPERATION = Operation(
     title="Find orphans",
     tool="gc_list",
     options=("lock_timeout", "backend"),
-    approval=Approval(
+    approval=ApprovalForm(
         question="Do you really want to remove this? There is no undo.",
         otherwise="Review the list, then pass -auto-approve.",
     ),

@@ -10,7 +10,7 @@ from tpudeploy.domain.deployment import Place, Provisioning
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.host_fault import FaultBehavior
 from tpudeploy.domain.names import Zone
-from tpudeploy.operations.declaration import Access, Approval, Argument, Operation, Preview, flag
+from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, Operation, Preview, flag
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ OPERATION = Operation(
     title="Report a faulty host",
     options=("lock_timeout", "backend"),
     takes_events=True,
-    approval=Approval(
+    approval=ApprovalForm(
         question="Do you really want to report this host? There is no undo.",
         otherwise="Review the report, then pass -auto-approve.",
         preview=_proposal,

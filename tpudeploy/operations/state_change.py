@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.operations.declaration import Access, Approval, Argument, ArgumentKind, Operation, flag
+from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, ArgumentKind, Operation, flag
 from tpudeploy.operations.state import deployment_of, parse_address, state_of
 from tpudeploy.results import Result, document, result
 
@@ -376,7 +376,7 @@ OPERATIONS: Mapping[str, Operation] = {
         results=(StateRemoved,),
         access=Access.CHANGE,
         takes_events=True,
-        approval=Approval(
+        approval=ApprovalForm(
             question="Do you really want to remove these from the state?",
             otherwise="Review the list, then pass -auto-approve.",
         ),

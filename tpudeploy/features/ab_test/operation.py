@@ -11,7 +11,7 @@ from tpudeploy.features.benchmark.bench_operation import Grid, SweepOptions, cli
 from tpudeploy.operations.declaration import (
     Access,
     AgentForm,
-    Approval,
+    ApprovalForm,
     Argument,
     ArgumentKind,
     CommandForm,
@@ -375,7 +375,7 @@ OPERATIONS: Mapping[str, Operation] = {
         results=(AbResult,),
         access=Access.END,
         title="Run an A/B",
-        approval=Approval(
+        approval=ApprovalForm(
             question="Do you want to perform these actions?",
             otherwise="Review the list, then pass -auto-approve.",
         ),

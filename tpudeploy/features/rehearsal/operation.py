@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from tpudeploy.domain import exits
 from tpudeploy.features.rehearsal import FactFinding, FactVerdict
 from tpudeploy.features.rehearsal.budget import Step
-from tpudeploy.operations.declaration import Access, Approval, Argument, ArgumentKind, CommandForm, Operation, flag
+from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, ArgumentKind, CommandForm, Operation, flag
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ OPERATION = Operation(
     access=Access.END,
     title="Rehearse",
     takes_events=True,
-    approval=Approval(
+    approval=ApprovalForm(
         question="Do you want to start this rehearsal?",
         otherwise="Review the steps, then pass -auto-approve.",
     ),
