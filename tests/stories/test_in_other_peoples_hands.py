@@ -44,6 +44,7 @@ WORDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "drift": ((P,), ("--json", P)),
     "status": ((P,), ("--json", P)),
     "output": ((P,), ("--json", P)),
+    "cost": ((P,), ("--json", P)),
     "logs": ((P,),),
     "verify": ((P,),),
     "metrics": ((P,),),
