@@ -11,6 +11,7 @@ import pytest
 from answering import answering, http
 from command_line import PROFILE, CommandLine, Open
 
+from tpudeploy.domain import errors
 from tpudeploy.engine.confirmation import ConfirmedDocument
 from tpudeploy.workspace import Workspace
 
@@ -109,6 +110,60 @@ def test_no_key_and_no_prompt_go_to_an_address_that_only_a_file_names(
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert at.run("query", "-untrusted", "gemma.yaml", PROMPT).code == 0
     assert not stranger.requests
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_an_address_that_only_a_file_names_is_reported_as_not_confirmed(
+    cli: Open, stranger: Stranger, forgery: str
+) -> None:
+    at = _deployed(cli)
+    right = at.run("output", "gemma")
+    assert (right.code, right.err) == (0, "")
+    assert json.loads(at.run("output", "gemma", "-json").out)["confirmed"] is True
+    document = json.loads(_document(at).read_text("utf-8"))
+    forged = FORGERIES[forgery](document, stranger.url)
+    _document(at).write_text(json.dumps(forged), "utf-8")
+    is_named = forged["url"] == stranger.url
+    for words in (
+        ("output", "gemma"),
+        ("output",),
+        ("output", "gemma", "endpoint"),
+        ("output", "-untrusted", "gemma.yaml"),
+    ):
+        shown = at.run(*words)
+        assert shown.code == 0
+        assert ("Not confirmed: no slice of gemma" in shown.words) is is_named, shown.all
+        assert (
+            stranger.url not in shown.out or "endpoint" in words[-1] or f'"{stranger.url}" (not confirmed)' in shown.out
+        )
+    assert json.loads(at.run("output", "gemma", "-json").out)["confirmed"] is not is_named
+    # The report of an apply tells what is, and clients get the address of the slice again.
+    applied = at.run("apply", "-auto-approve", "gemma.yaml", "-json")
+    assert applied.code == 0
+    assert stranger.url not in applied.out
+    assert not stranger.requests
+
+
+def test_addresses_are_not_called_confirmed_while_google_does_not_answer(cli: Open) -> None:
+    at = _deployed(cli)
+    at.emulator.script({"fault": "unavailable", "method": "*"})
+    shown = at.run("output", "gemma")
+    assert shown.code == 0
+    assert "(not confirmed)" in shown.out
+    assert "is not known" in shown.words
+    assert json.loads(at.run("output", "gemma", "-json").out)["confirmed"] is None
+
+
+def test_a_router_on_a_machine_without_permission_to_look_uses_the_list_of_its_bucket(cli: Open) -> None:
+    at = _deployed(cli)
+    denials: list[errors.Denied] = []
+    with Workspace(at.folder, clock=at.clock) as workspace:
+        at.emulator.script({"fault": "iam-denied", "method": "*"})
+        read = ConfirmedDocument(
+            workspace.adapters.world(), "gemma", lambda: workspace.endpoint("gemma"), on_denied=denials.append
+        )
+        assert [read(), read()] == [workspace.endpoint("gemma")] * 2
+    assert len(denials) == 1
 
 
 def test_a_repository_that_brings_its_own_endpoint_without_a_deployment_gets_no_request(

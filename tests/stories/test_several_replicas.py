@@ -63,7 +63,8 @@ def test_the_endpoint_file_lists_the_replicas_that_take_requests(at: CommandLine
     assert endpoint["url"] == endpoint["replicas"][0]["url"] != endpoint["replicas"][1]["url"]
     tree = json.loads(at.run("output", "gemma", "-json").out)
     strict(at, "output").validate(tree)
-    assert tree["replicas"] == endpoint["replicas"]
+    assert tree["confirmed"] is True
+    assert tree["replicas"] == [{**row, "confirmed": True} for row in endpoint["replicas"]]
     assert f"[1] {endpoint['replicas'][1]['url']}" in at.run("output", "gemma").out
 
 

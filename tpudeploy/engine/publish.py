@@ -11,9 +11,10 @@ from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.report import ReplicaEndpoint
 from tpudeploy.domain.router import Router, RouterHost, published_router
-from tpudeploy.domain.slices import Health, Observed, Phase
+from tpudeploy.domain.slices import Health, Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Release, Step
+from tpudeploy.engine.confirmation import addresses_now
 from tpudeploy.engine.observe import not_observed
 from tpudeploy.engine.request_events import about
 from tpudeploy.engine.session import StateSession, open_session
@@ -199,8 +200,15 @@ class EndpointPublisher:
         return _Target(replica=usable[name], name=name, url=_url(name, observed))
 
     def _listed(self, ready: Mapping[str, int], observed: Observed) -> list[dict[str, object]]:
-        """Return the list of the slices that take requests, by replica, as the file has it."""
-        file_urls = _replica_urls(self._contents())
+        """Return the list of the slices that take requests, by replica, as the file has it.
+
+        An address that only the file names is kept while it is that of the slice, or its zone does not answer.
+        """
+        file_urls = {
+            name: url
+            for name, url in _replica_urls(self._contents()).items()
+            if (slice_ := observed.slices.get(name)) is None or _is_address_of(slice_, url)
+        }
         urls = {name: self._urls.get(name) or _url(name, observed) or file_urls.get(name, "") for name in ready}
         self._urls = {name: url for name, url in urls.items() if url}
         order = sorted(self._urls, key=lambda name: (ready[name], name))
@@ -339,30 +347,45 @@ def ask_router(world: World, goal: Goal) -> errors.NotInEffect | None:
 
 
 def published_endpoints(world: World, goal: Goal) -> tuple[ReplicaEndpoint, ...]:
-    """Return the endpoints that clients of a deployment have: that of its router, then those of its replicas."""
+    """Return the endpoints that clients of a deployment have: that of its router, then those of its replicas.
+
+    An address that only the document names is left out, unless Google does not answer now.
+    """
     try:
         document = world.state.published(goal.name) or {}
         state = world.state.read(goal.name).state if document else None
+        if state is None:
+            return ()
         router = published_router(document)
-    except (errors.StateUnreadable, ValueError):
+        urls = _believable_urls(world, goal, document)
+    except (errors.StateUnreadable, errors.QueryFailed, ValueError):
         # Whoever needs the document or the state reports that it cannot be read.
         return ()
-    urls = _replica_urls(document)
+    replicas = _replica_urls(document)
     rows = [
         ReplicaEndpoint(
             address=address(goal.name, replica),
-            url=urls[attempt.name],
+            url=replicas[attempt.name],
             reached_from="",
             zone=attempt.zone,
             slice_name=attempt.name,
         )
-        for replica, attempt in (() if state is None else state.indexed_slice_attempts)
-        if attempt.name in urls
+        for replica, attempt in state.indexed_slice_attempts
+        if replicas.get(attempt.name) in urls
     ]
-    if router is not None and document.get("url") == router.url:
+    if router is not None and document.get("url") == router.url and router.url in urls:
         own = ReplicaEndpoint(address=goal.name, url=router.url, reached_from="router", zone="", slice_name="")
         return (own, *rows)
     return tuple(rows)
+
+
+def _believable_urls(world: World, goal: Goal, document: Mapping[str, object]) -> Collection[str]:
+    """Return the addresses that the deployment has now; those of the document while Google does not answer."""
+    declared = None if goal.deployment is None else goal.deployment.router
+    try:
+        return addresses_now(world, goal.name, document, declared=declared)
+    except errors.CloudError:
+        return {str(document.get("url")), *_replica_urls(document).values()}
 
 
 def _router_here(goal: Goal) -> Router | None:
@@ -421,6 +444,12 @@ def _is_usable(attempt: Attempt, observed: Observed, *, has_failed: bool) -> boo
 def _url(name: str, observed: Observed) -> str:
     health = observed.health.get(name)
     return health.url if health is not None and health.serving else ""
+
+
+def _is_address_of(slice_: Slice, url: str) -> bool:
+    """Return whether a URL is one of the slice's own, or this machine's end of a tunnel to it."""
+    host = url.removeprefix("http://").rpartition(":")[0]
+    return host in {slice_.external_ip, slice_.internal_ip, _LOCALHOST}
 
 
 def _next_generation(state: State, file: Mapping[str, object]) -> int:

@@ -26,6 +26,8 @@ def _lines(
     facts, new = ROUTERS[router.kind], configuration(router, replicas, name)
     option = f" --backend {shlex.quote(backend)}" if backend else ""
     yield f"# {name}: {router.kind} at {router.url}, with {len(replicas)} replicas that take requests now."
+    if replicas:
+        yield f"# Their addresses are as endpoints/{name}.json has them, not confirmed: `tpudeploy router` asks Google."
     yield f"# Install it: {facts.install}"
     yield f"# `tpudeploy router {name}{option}` writes these files, keeps their list of replicas current, and runs it:"
     yield f"# {shlex.join(new.command)}"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from tpudeploy.cli import documents, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain import exits
-from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.errors import Denied, UsageError
 from tpudeploy.domain.names import DEPLOYMENT_NAME
 from tpudeploy.domain.router import RouterHost
 
@@ -45,12 +45,16 @@ def run(args: argparse.Namespace, context: Context) -> int:
     def read() -> Mapping[str, object] | None:
         return workspace.endpoint(name)
 
-    # A bucket's own permissions say who may write a list there. A local one is a file of the repository.
+    def use_unconfirmed(denied: Denied) -> None:
+        context.terminal.talk(f"The replicas of {name} are used as the bucket lists them, not confirmed: {denied}")
+
+    # A bucket's own permissions say who may write a list there, and its reader may have no permission to look at
+    # slices. A local list is a file of the repository.
     is_local = workspace.adapters.is_local
     process = RouterProcess(
         name,
         workspace.adapters.routers.folder(name),
-        ConfirmedDocument(workspace.adapters.world(), name, read) if is_local else read,
+        ConfirmedDocument(workspace.adapters.world(), name, read, on_denied=None if is_local else use_unconfirmed),
         context.terminal.talk,
         interval=_LOCAL_INTERVAL if is_local else _BUCKET_INTERVAL,
     )
