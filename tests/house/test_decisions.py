@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ DECISIONS = [
 _CITATION = re.compile(r"[Dd]ecisions? (\d+(?:(?:, | and )\d+)*)")
 
 
+@cache
 def cited() -> set[int]:
     files = [path for folder in ("tpudeploy", "templates", "tests") for path in (ROOT / folder).rglob("*")]
     texts = [path.read_text(encoding="utf-8") for path in files if path.suffix in {".py", ".sh", ".j2"}]

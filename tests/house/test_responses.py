@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 PRODUCT = Path(__file__).parents[2] / "tpudeploy"
@@ -42,11 +44,30 @@ _UNBOUNDED = {"urlopen", "HTTPConnection", "HTTPSConnection"}
 _SESSIONS = {"features/gitops/github.py", "adapters/google/connect.py"}
 
 
-def _modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PRODUCT.rglob("*.py")):
-        name = path.relative_to(PRODUCT).as_posix()
-        if not name.startswith("emulator/"):
-            yield name, ast.parse(path.read_text("utf-8"))
+@dataclass(frozen=True)
+class ModuleUse:
+    """The modules that a file imports, its calls as text, and the functions that it calls with their lines."""
+
+    imports: frozenset[str]
+    calls: tuple[str, ...]
+    functions: tuple[tuple[int, str], ...]
+
+
+@cache
+def _modules() -> dict[str, ModuleUse]:
+    """Return what each module of the product but the emulator uses; parsing them takes seconds."""
+    paths = {path.relative_to(PRODUCT).as_posix(): path for path in sorted(PRODUCT.rglob("*.py"))}
+    return {name: _use(path) for name, path in paths.items() if not name.startswith("emulator/")}
+
+
+def _use(path: Path) -> ModuleUse:
+    tree = ast.parse(path.read_text("utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return ModuleUse(
+        imports=frozenset(_imports(tree)),
+        calls=tuple(map(ast.unparse, calls)),
+        functions=tuple((call.lineno, ast.unparse(call.func)) for call in calls),
+    )
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
@@ -63,32 +84,30 @@ def _is_client(name: str) -> bool:
 
 
 def test_no_module_imports_a_client_of_http_without_a_reason() -> None:
-    users = {name for name, tree in _modules() if any(map(_is_client, _imports(tree)))}
+    users = {name for name, use in _modules().items() if any(map(_is_client, use.imports))}
     assert users == _ALLOWED.keys()
 
 
 def test_a_module_that_may_import_one_opens_no_connection_without_a_budget() -> None:
     found = [
-        f"{name}:{node.lineno}: {ast.unparse(node)}"
-        for name, tree in _modules()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _UNBOUNDED
+        f"{name}:{line}: {function}"
+        for name, use in _modules().items()
+        for line, function in use.functions
+        if function.rpartition(".")[2] in _UNBOUNDED
     ]
     assert not found
 
 
 def test_every_session_is_limited_where_it_is_made() -> None:
-    for name, tree in _modules():
-        calls = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        if any(call == "requests.Session()" for call in calls):
+    for name, use in _modules().items():
+        if "requests.Session()" in use.calls:
             assert name in _SESSIONS
-            assert any(call.startswith("limit(") for call in calls), name
+            assert any(call.startswith("limit(") for call in use.calls), name
 
 
 def test_what_reads_a_response_parses_it_as_somebody_elses() -> None:
     """`json.loads` raises RecursionError for `[[[[…`, and returns NaN and halves of characters."""
     readers = {"adapters/vllm_client.py", "adapters/registry.py", "adapters/sources.py", "features/gitops/github.py"}
-    for name, tree in _modules():
-        if name in readers | {"features/benchmark/load/stream.py"}:
-            calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-            assert not calls & {"json.loads", "json.load", "reply.json"}, name
+    for name in readers | {"features/benchmark/load/stream.py"}:
+        functions = {function for _, function in _modules()[name].functions}
+        assert not functions & {"json.loads", "json.load", "reply.json"}, name

@@ -68,10 +68,11 @@ def test_every_file_that_is_named_is_there(name: str) -> None:
 def test_the_commands_of_a_page_run_as_written_one_after_the_other(name: str, tmp_path: Path) -> None:
     script = "\n".join(text for page, text in blocks("sh") if page == name)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    cloud = {"TPUDEPLOY_SPEED": "4", "TPUDEPLOY_SCENARIO": str(ROOT / "tests" / "one_slice.yaml")}
     process = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=tmp_path,
-        env=os.environ | {"PATH": path, "TPUDEPLOY_SPEED": "4"},
+        env=os.environ | cloud | {"PATH": path},
         capture_output=True,
         text=True,
         timeout=DEADLINE,
