@@ -155,12 +155,12 @@ def _outputs(
     strange = list(dict.fromkeys(_unconfirmed_addresses(outputs)))
     if not strange:
         return outputs, ""
-    named = f"{' and '.join(strange)} of endpoints/{name}.json"
+    addresses = f"{' and '.join(strange)} of endpoints/{name}.json"
     if urls is None:
-        return outputs, f"Not confirmed: whether {named} is an address of {name} now is not known. {cause}"
+        return outputs, f"Not confirmed: whether {addresses} is an address of {name} now is not known. {cause}"
     return outputs, (
-        f"Not confirmed: no slice of {name}, and no router of it that runs here, has the address {named} now. Whoever "
-        f"writes that file chooses it. `tpudeploy status {name}` shows what serves."
+        f"Not confirmed: no slice of {name}, and no router of it that runs here, has the address {addresses} now. "
+        f"Anyone who can write that file chooses it. `tpudeploy status {name}` shows what serves."
     )
 
 
