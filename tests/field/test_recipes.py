@@ -104,6 +104,17 @@ ROWS = {
         flags="--tensor-parallel-size 2 --max-model-len 9216 --max-num-seqs 135 --block-size 256 --download-dir /data",
         variables=("LAYOUT_Q_PROJ_AS_NDH=1",),
     ),
+    "m2-issue1850": Row(code=1, says=("[TPU1310]", "write `async_scheduling: false`", "no release before has it")),
+    "r06-qwen25vl-7b-v6e1": Row(
+        code=1,
+        says=("[TPU1310]", "write structured_outputs_config: {backend: …}", "latest is a newer build"),
+        never=("kda_decode_backend",),
+    ),
+    "r07-qwen3-32b-v6e4": Row(
+        code=1,
+        says=("[TPU1310]", "leave it out: not logging requests is the default now"),
+        never=("enable_log_requests",),
+    ),
     "r22-sky-name": Row(code=1, says=('did you mean "v6e-4"?',)),
     "r23-xpk-tpu7x-8": Row(
         code=1,

@@ -24,6 +24,32 @@ _RELEASE = re.compile(
 )
 _NUMBERS = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)")
 
+# The day on which PyPI got each release of vllm-tpu, release candidates left out (read on 2026-11-28).
+RELEASED: Mapping[str, str] = {
+    "0.9.3": "20250527",
+    "0.10.1": "20250917",
+    "0.11.1": "20251016",
+    "0.12.0": "20251206",
+    "0.13.3": "20251230",
+    "0.18.0": "20260420",
+    "0.19.0": "20260505",
+    "0.20.0": "20260521",
+    "0.21.0": "20260605",
+    "0.22.0": "20260616",
+    "0.23.0": "20260624",
+    "0.24.0": "20260707",
+    "0.25.0": "20260722",
+    "0.26.0": "20260731",
+    "0.27.0": "20260820",
+    "0.28.0": "20260827",
+    "0.29.0": "20260910",
+    "0.30.0": "20260930",
+    "0.31.0": "20261006",
+    "0.32.0": "20261022",
+}
+_MOVING = frozenset({"", "latest", "nightly"})  # tags that the publisher moves to each newer build
+_NIGHTLY = re.compile(r"nightly-(20[0-9]{6})(?:-.*)?")
+
 # The newest release that is published, where the arithmetic knows none.
 PUBLISHED: Mapping[EngineKind, str] = {EngineKind.TORCHTPU: "0.29.0"}
 
@@ -108,14 +134,19 @@ FAULTS: tuple[EngineFault, ...] = (
 def _by_name(image: str) -> Engine:
     """Return the engine as far as the name and the tag of an image tell it."""
     name, _, _ = image.partition("@")
-    path, colon, tag = name.rpartition(":")
-    if not colon or "/" in tag:
-        path, tag = name, ""
+    tag = _tag(image)
+    path = name.removesuffix(f":{tag}")
     kind = KIND_OF_IMAGE.get(path.rpartition("/")[2], EngineKind.UNKNOWN)
     match = _RELEASE.fullmatch(tag)
     if kind is EngineKind.UNKNOWN or match is None:
         return Engine(kind=kind, image=image)
     return Engine(kind=kind, image=image, release=match["release"], origin=EngineOrigin.TAG)
+
+
+def _tag(image: str) -> str:
+    name, _, _ = image.partition("@")
+    _, colon, tag = name.rpartition(":")
+    return tag if colon and "/" not in tag else ""
 
 
 def identify(
@@ -145,6 +176,25 @@ def identify(
         if to == digest and other.kind is engine.kind and other.release is not None:
             return Engine(kind=engine.kind, image=image, release=other.release, origin=EngineOrigin.LOCK_FILE)
     return engine
+
+
+def lacks(image: str, last: str | None) -> str:
+    """Return why an image that names no release has surely not what release `last` had last, or "".
+
+    None stands for what no release had.
+    """
+    engine = _by_name(image)
+    if engine.kind is not EngineKind.TPU_INFERENCE or engine.release is not None or "@" in image:
+        return ""
+    tag = _tag(image)
+    night = _NIGHTLY.fullmatch(tag)
+    if last is None:
+        is_older = night is not None and night[1] <= RELEASED[releases.NEWEST]
+        return f"{tag} is older, and no release before has it" if is_older else ""
+    later = min((day for version, day in RELEASED.items() if numbers(version) > numbers(last)), default="")
+    if tag in _MOVING:
+        return f"{tag or 'latest'} is a newer build"
+    return f"{tag} is newer than {last}" if night is not None and later and night[1] >= later else ""
 
 
 def release_in(text: str) -> str:

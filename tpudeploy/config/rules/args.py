@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from tpudeploy.catalog import flags
+from tpudeploy.catalog import engines, flags
 from tpudeploy.config import codes, engine_values
 from tpudeploy.config.diagnose import problem, quoted
 from tpudeploy.config.keys import FLAG_OF_KEY, SECRET_OF_FLAG
@@ -77,6 +77,9 @@ def _unknown(root: MapNode, name: str, entry: Entry, names: Collection[str]) -> 
         message = f"vLLM {version} has no flag {quoted(name)} any more; {removal.last} had it"
         hint = removal.instead
     severity, unlike = severity_of_tables(root), unlike_tables(root)
+    lacks = engines.lacks(look.image(root), None if removal is None else removal.last)
+    if lacks:
+        severity, unlike = Severity.ERROR, lacks
     message += f"; {unlike}" if unlike else ""
     path: Path = (*_ARGS, name)
     value = plain(entry.value)

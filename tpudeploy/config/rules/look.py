@@ -52,9 +52,14 @@ def at(root: MapNode, path: Path) -> Location:
     return node.at
 
 
+def image(root: MapNode) -> str:
+    """Return the image that the profile names, or ""."""
+    return value(root, _IMAGE, str) or ""
+
+
 def release(root: MapNode) -> str:
     """Return the release whose flags, values and variables are looked up: the image's, or else the newest."""
-    engine = identify(value(root, _IMAGE, str) or "")
+    engine = identify(image(root))
     is_one_of_ours = engine.kind is EngineKind.TPU_INFERENCE and engine.release is not None
     version = engine.release if is_one_of_ours else None
     return version if version is not None and releases.find(version) is not None else releases.NEWEST
