@@ -294,6 +294,43 @@ LINES: tuple[tuple[str, str], ...] = (
     ("ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "hub-unreachable"),
     ("TimeoutError: Timed out waiting for engines to send initial message on input socket.", "engine-timeout"),
     ("FileNotFoundError: [Errno 2] No such file or directory: '/models/gemma'", "path-missing"),
+    ("vllm serve: error: ambiguous option: --enable-auto could match --enable-auto-tool-choice", "flag-refused"),
+    ('KeyError: "invalid reasoning parser: deepseek (chose from { deepseek_r1,qwen3 })"', "unknown-parser"),
+    ("NotImplementedError: Speculative decoding method 'medusa' is not supported on TPU", "speculation-unsupported"),
+    (
+        (
+            "jax.errors.JaxRuntimeError: INTERNAL: Accelerator device halted prematurely, perhaps due to an on-device "
+            "check-failure. Node 0 halted unexpectedly at tag:pc TensorCoreSequencer:1:0x2b4"
+        ),
+        "core-halted",
+    ),
+    (
+        (
+            "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory "
+            "(shm)."
+        ),
+        "shared-memory",
+    ),
+    ("Fatal Python error: Segmentation fault", "native-crash"),
+    ("*** SIGSEGV received by PID 42 (TID 4300) on cpu 10 from PID 42; stack trace: ***", "native-crash"),
+    ("failed: The container ended (exit code 139): Compiling graph 12", "native-crash"),
+    ("maintenance-event: TERMINATE_ON_HOST_MAINTENANCE", "machine-stopped"),
+    ("systemd[1]: Reached target Power-Off.", "machine-stopped"),
+    (
+        (
+            "google.api_core.exceptions.Forbidden: 403 GET https://storage.googleapis.com/storage/v1/b/w: "
+            "vm@p.iam.gserviceaccount.com does not have storage.objects.get access to the Google Cloud Storage object."
+        ),
+        "bucket-denied",
+    ),
+    ("ray.exceptions.RayChannelTimeoutError: System error: Timed out waiting for object available", "barrier-timeout"),
+    (
+        (
+            "(APIServer pid=1)   Value error, Total number of attention heads (28) must be divisible by tensor parallel "
+            "size (8). [type=value_error, input_value=ArgsKwargs(()), input_type=ArgsKwargs]"
+        ),
+        "heads-not-divisible",
+    ),
 )
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy.boot_log import phases
-from tpudeploy.boot_log.lines import EXCEPTION, LineSeverity, classify
+from tpudeploy.boot_log.lines import EXCEPTION, REFUSED_SENTENCE, LineSeverity, classify
 from tpudeploy.boot_log.reading import Cause, LogLine
 from tpudeploy.boot_log.settings import EngineFacts
 from tpudeploy.boot_log.signatures import HARMLESS, SIGNATURES
@@ -44,8 +44,6 @@ _HEADLINE = re.compile(rf"RESOURCE_EXHAUSTED|{EXCEPTION.pattern}|^failed: |[Ee]r
 # pydantic's headline, `1 validation error for ModelConfig`: one or two lines below it say what is wrong.
 _PYDANTIC = re.compile(r"\b\d+ validation errors? for (?P<config>\w+)")
 _PYDANTIC_TAIL = re.compile(r" \[type=\w+.*$")
-# The sentence alone, in a log that begins below the headline.
-_SENTENCE = re.compile(r"^\s*(?P<sentence>(?:Value error, |Assertion failed, )?\S.*?) \[type=\w+, input_value=")
 # The script quotes the container's last words; these are then the engine's, not a sentence of ours.
 _QUOTES = re.compile(r"^failed: The container ended \(exit code \w+\): ")
 _API_SERVER = re.compile(r"^API_?[Ss]erver|^ApiServer")
@@ -260,7 +258,8 @@ class _Log:
         refusal = next((cause for n in errors if (cause := self._refusal(n)) is not None), None)
         if refusal is not None:
             return refusal
-        sentence = next((n for n in failures if _SENTENCE.search(self._lines[n].text)), None)
+        # The sentence alone, in a log that begins below the headline.
+        sentence = next((n for n in failures if REFUSED_SENTENCE.search(self._lines[n].text)), None)
         return None if sentence is None else _refused_setting(self._lines[sentence])
 
     def _refusal(self, index: int) -> Cause | None:

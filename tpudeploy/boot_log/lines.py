@@ -174,6 +174,8 @@ def server_starts(lines: Sequence[LogLine]) -> list[int]:
 EXCEPTION = re.compile(
     r"^failed: |^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt|NotFound)\b(?::|$)"
 )
+# The sentence of what pydantic refuses, with the beginning of its tail.
+REFUSED_SENTENCE = re.compile(r"^\s*(?P<sentence>(?:Value error, |Assertion failed, )?\S.*?) \[type=\w+, input_value=")
 # A request, an answer, or all settings: prompts and templates quote whatever they like (vLLM entrypoints/logger.py).
 _QUOTE = re.compile(
     r"^(?:Received request|Request \S+ details|Generated response|Added request|Aborted request|Finished request"
@@ -263,7 +265,8 @@ def _is_survived(lines: Sequence[LogLine], index: int) -> bool:
 
 def _may_continue(line: LogLine) -> bool:
     """Return whether the end of this line may be missing, with the words that make it harmless."""
-    return bool(line.process) and not line.level and not EXCEPTION.search(line.text)
+    is_whole = EXCEPTION.search(line.text) or REFUSED_SENTENCE.search(line.text)
+    return bool(line.process) and not line.level and not is_whole
 
 
 def _is_headless(line: LogLine) -> bool:

@@ -103,7 +103,10 @@ ROWS: tuple[Signature, ...] = (
     Signature(
         name="unknown-parser",
         what="There is no such tool or reasoning parser in this image",
-        pattern=r"invalid tool call parser: (?P<name>\S+)|Reasoning parser '(?P<other>[^']*)' not found",
+        pattern=(
+            r"invalid (?:tool call|reasoning) parser: (?P<name>\S+)"
+            r"|(?:Reasoning|Tool) parser '(?P<other>[^']*)' not found"
+        ),
         remedy=f"Correct serving.args.tool_call_parser or reasoning_parser, {_IMAGE}.",
         example="KeyError: invalid tool call parser: gemma5 (chose from { gemma4,hermes,... })",
     ),
@@ -122,7 +125,8 @@ ROWS: tuple[Signature, ...] = (
         name="flag-refused",
         what="vLLM does not take this flag, or not this value",
         pattern=(
-            r"error: (?:argument --?\S+: |unrecognized arguments: |the following arguments are required)"
+            r"error: (?:argument --?\S+: |unrecognized arguments: |ambiguous option: "
+            r"|the following arguments are required)"
             r"|cannot be converted to <function loads|--enable-auto-tool-choice requires --tool-call-parser"
         ),
         remedy=f"Correct it in the profile ({_IMAGE}).",
@@ -143,6 +147,7 @@ ROWS: tuple[Signature, ...] = (
         what="The engine cannot speculate by this method with this model",
         pattern=(
             r"Unsupported speculative (?:decoding )?method: '?(?P<method>\w+)"
+            r"|Speculative decoding(?: method '\w+')? is not (?:yet )?supported"
             r"|The implementation of the draft model must be the same as the target model"
         ),
         remedy=(

@@ -77,7 +77,10 @@ ROWS: tuple[Signature, ...] = (
     Signature(
         name="core-halted",
         what="A program stopped a core of the chip: it reads or writes out of bounds, or the chip is broken",
-        pattern=r"program continuator has halted|[Cc]ore halted unexpectedly|TensorCore .{0,80}halted",
+        pattern=(
+            r"program continuator has halted|[Cc]ore halted unexpectedly|TensorCore .{0,80}halted"
+            r"|Accelerator device halted|on-device check-failure"
+        ),
         remedy=(
             "No setting is known to cause it: take a newer serving.image. If the same profile runs elsewhere, the "
             "machine is broken: report it with `tpudeploy report-host NAME[0]`, and run `tpudeploy apply -replace "

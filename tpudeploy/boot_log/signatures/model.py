@@ -112,7 +112,8 @@ ROWS: tuple[Signature, ...] = (
         what="The container's shared memory (/dev/shm) is too small",
         pattern=(
             r"[Nn]o space left on device[^\n]*/dev/shm|/dev/shm[^\n]*[Nn]o space left on device"
-            r"|unable to write to file </torch_|^Bus error\b"
+            r"|unable to write to file </torch_|^Bus error\b|[Bb]us error encountered in worker"
+            r"|insufficient shared memory \(shm\)|Fatal Python error: Bus error"
         ),
         remedy="Raise serving.shm_size, or leave it out.",
         # vllm-project/vllm issue 8031

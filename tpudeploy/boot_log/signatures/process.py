@@ -69,6 +69,36 @@ ROWS: tuple[Signature, ...] = (
         example="Instance was preempted.",
     ),
     Signature(
+        name="machine-stopped",
+        what="The machine was stopped or maintained by Google while the server started",
+        pattern=(
+            r"TERMINATE_ON_HOST_MAINTENANCE|MIGRATE_ON_HOST_MAINTENANCE"
+            r"|compute\.instances\.(?:hostError|terminateOnHostMaintenance|guestTerminate|automaticRestart)"
+            r"|[Rr]eached target (?:System )?(?:Power[- ]Off|Shutdown|Reboot)|[Mm]aintenance event .{0,40}TERMINATE"
+        ),
+        remedy=(
+            "Nothing is wrong with the profile. `tpudeploy status` shows whether the machine came back; where it did "
+            "not, `tpudeploy apply` requests another one."
+        ),
+        # cloud.google.com/compute/docs/instances/host-maintenance-overview: the metadata key maintenance-event
+        example="maintenance-event: TERMINATE_ON_HOST_MAINTENANCE",
+    ),
+    Signature(
+        name="bucket-denied",
+        what="The machine may not read a bucket",
+        pattern=r"does not have storage\.(?:objects|buckets)\.(?P<verb>\w+) access",
+        remedy=(
+            "Grant the VM's service account roles/storage.objectViewer on the bucket that the line names, or "
+            "roles/storage.objectUser if the server writes there, and check the bucket's name: Google answers the same "
+            "where it does not exist."
+        ),
+        # cloud.google.com/storage/docs/troubleshooting
+        example=(
+            "google.api_core.exceptions.Forbidden: 403 GET https://storage.googleapis.com/storage/v1/b/weights: "
+            "vm@p.iam.gserviceaccount.com does not have storage.objects.get access to the Google Cloud Storage object."
+        ),
+    ),
+    Signature(
         name="pip-failed",
         what="A package could not be installed",
         pattern=(
@@ -163,7 +193,8 @@ ROWS: tuple[Signature, ...] = (
         what="The hosts of the slice did not all reach the same point in time",
         pattern=(
             r"Barrier timed out|DEADLINE_EXCEEDED: .{0,160}(?:[Bb]arrier|tasks? (?:failed|have not)|connect)"
-            r"|CoordinationService.{0,120}(?:DEADLINE|failed|heartbeat)|Failed to connect to GCS"
+            r"|CoordinationService.{0,120}(?:DEADLINE|failed|heartbeat)|Failed to connect to GCS|RayChannelTimeoutError"
+            r"|marked dead because the detector has missed too many heartbeats|\bActorDiedError\b"
         ),
         remedy=(
             "Another host of the slice failed or does not reach this one: read the log of each worker, the first error "
@@ -171,6 +202,24 @@ ROWS: tuple[Signature, ...] = (
         ),
         # jax _src/distributed.py, XLA's coordination service
         example="jax.errors.JaxRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect",
+        is_consequence=True,
+    ),
+    Signature(
+        name="native-crash",
+        what="The server crashed in native code: libtpu, XLA or an extension, not Python",
+        pattern=(
+            r"Fatal Python error: (?:Segmentation fault|Aborted|Illegal instruction|Floating point exception)"
+            r"|^\*\*\* SIG(?:SEGV|ABRT|ILL|FPE) received by PID|^(?:Segmentation fault|Aborted|Illegal instruction)\b"
+            r"|exit code (?:139|134|132)\b|Exited \((?:139|134|132)\)|died with exit code -(?:11|6|4)\b"
+            r"|Failed core proc\(s\): \{[^}]*: -(?:11|6|4)\b"
+        ),
+        remedy=(
+            "No setting is known to cause it. The lines above it have the frame or the failed check: take another "
+            "serving.image (the newest release), and leave out what is experimental in serving.args and serving.env. "
+            "If the same profile runs elsewhere, `tpudeploy apply -replace ADDRESS` requests another machine."
+        ),
+        # CPython Python/pylifecycle.c: faulthandler
+        example="Fatal Python error: Segmentation fault",
         is_consequence=True,
     ),
     Signature(
