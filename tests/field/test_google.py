@@ -432,6 +432,42 @@ PUBLISHED = (
         NEXT,
         "zones",
     ),
+    Reply(
+        "Insufficient project quota to satisfy request: resource \"CPUS_ALL_REGIONS\": request requires '16.0' and is "
+        "short '4.0'. project has a quota of '12.0' with '12.0' available.",
+        DENIED,
+        "quota-global",
+        STOP,
+        "every zone",
+    ),
+    Reply("Project 'projects/p' not found or deleted.", DENIED, "project-missing", STOP, "placement.project"),
+    Reply("Project number 123 is marked for deletion", FAILED, "project-missing", STOP, "placement.project"),
+    Reply(
+        "The Cloud TPU service account service-123@cloud-tpu.iam.gserviceaccount.com does not have permission on network",
+        DENIED,
+        "service-agent",
+        STOP,
+        "roles/tpu.serviceAgent",
+    ),
+    Reply(
+        "TPU v6e is available only to allowlisted projects.", DENIED, "not-allowlisted", STOP, "your contact at Google"
+    ),
+    Reply(
+        'There is no more capacity in the zone "europe-west4-a"; you can try in another zone where Cloud TPU Nodes are '
+        "offered (see https://cloud.google.com/tpu/docs/regions) [EID: 0xba393c906974e61]",
+        EXHAUSTED,
+        "stockout",
+        NEXT,
+        "full",
+    ),
+    Reply(
+        "<!DOCTYPE html>\n<html lang=en>\n  <title>Error 502 (Server Error)!!1</title>\n  <p>The server encountered a "
+        "temporary error and could not complete your request.<p>Please try again in 30 seconds.",
+        Code.UNAVAILABLE,
+        "unavailable",
+        LOOK,
+        "temporary",
+    ),
 )
 
 
@@ -483,6 +519,38 @@ def test_the_localized_message_of_an_error_is_read_with_its_zones() -> None:
     assert error_text(error) == text
     assert error_text(status) == f"x {text}"
     assert classify_request(text, Code.UNKNOWN).zones_available == ("us-central1-a",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "text", "answer"),
+    [
+        (
+            "BadRequest",
+            "fieldViolations",
+            "The resource 'projects/p/regions/us-east5/subnetworks/default' was not found",
+            "policy",
+        ),
+        (
+            "PreconditionFailure",
+            "violations",
+            "Constraint constraints/compute.vmExternalIpAccess violated for project 7.",
+            "external-ip-forbidden",
+        ),
+        (
+            "QuotaFailure",
+            "violations",
+            "Quota limit 'TPUV6EPerProjectPerZoneForTPUAPI' has been exceeded. Limit: 0 in zone us-east5-a.",
+            "quota-none",
+        ),
+    ],
+)
+def test_what_the_details_of_an_error_violate_names_its_cause(kind: str, key: str, text: str, answer: str) -> None:
+    violation = {"field": "queued_resource.tpu", "description": text}
+    detail = {"@type": f"type.googleapis.com/google.rpc.{kind}", key: [violation, {}]}
+    error = {"code": 400, "message": "Request contains an invalid argument.", "details": [detail]}
+    refusal = classify_request(error_text(error), Code.INVALID_ARGUMENT)
+    assert refusal.kind == answer
+    assert text in refusal.message
 
 
 @pytest.mark.parametrize("backend", ["queued-resource", "gce-instance"])

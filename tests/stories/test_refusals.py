@@ -47,7 +47,17 @@ PLAYED: Mapping[str, tuple[str, ...]] = {
     "unavailable": ("unavailable",),
     **{kind: (kind,) for kind in SELF_NAMED},
 }
-BY_WORDS = {"exhausted", "invalid", "timeout", "exists", "not-found", "wrong-state", "unknown"}
+BY_WORDS = {
+    "exhausted",
+    "invalid",
+    "timeout",
+    "exists",
+    "not-found",
+    "wrong-state",
+    "unknown",
+    "service-agent",
+    "not-allowlisted",
+}
 # Rows that no create of a queued resource meets have stories of their own: below, in test_acquisition.py and in
 # test_deletion.py. Those of Compute Engine alone are in test_instances.py and tests/adapters/test_cloud_contract.py.
 OF_INSTANCES = {"disk-quota", "machine-refused", "machine-mismatch", "machine-image"}

@@ -67,14 +67,26 @@ def classify_request(text: str, code: int, provisioning: Provisioning | None = N
 
 
 def error_text(error: Mapping[str, Any]) -> str:
-    """Return the text of an error, with the localized one of its details if that says something else."""
+    """Return the text of an error, with what its details say besides.
+
+    These are a localized text, and what is violated: fields, preconditions, quotas (google.rpc.error_details).
+    """
     text = str(error.get("message") or "")
     for detail in (*error.get("details", ()), *error.get("errorDetails", ())):
-        is_text = "localizedMessage" in detail or str(detail.get("@type", "")).endswith("LocalizedMessage")
-        translation = str(detail.get("localizedMessage", detail).get("message") or "") if is_text else ""
-        if translation and translation not in text:
-            text = f"{text} {translation}".strip()
+        for sentence in _sentences(detail):
+            if sentence not in text:
+                text = f"{text} {sentence}".strip()
     return text
+
+
+def _sentences(detail: Mapping[str, Any]) -> Iterator[str]:
+    if "localizedMessage" in detail or str(detail.get("@type", "")).endswith("LocalizedMessage"):
+        yield str(detail.get("localizedMessage", detail).get("message") or "")
+    for violation in (*detail.get("fieldViolations", ()), *detail.get("violations", ())):
+        description = str(violation.get("description") or "")
+        field = str(violation.get("field") or "")
+        if description:
+            yield description if not field or field in description else f"{field}: {description}"
 
 
 def matching_row(text: str, code: int, provisioning: Provisioning | None = None) -> RefusalRow:

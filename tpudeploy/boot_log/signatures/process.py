@@ -86,7 +86,7 @@ ROWS: tuple[Signature, ...] = (
     Signature(
         name="bucket-denied",
         what="The machine may not read a bucket",
-        pattern=r"does not have storage\.(?:objects|buckets)\.(?P<verb>\w+) access",
+        pattern=r"\b(?:Forbidden|403)\b.{0,300}does not have storage\.(?:objects|buckets)\.\w+ access",
         remedy=(
             "Grant the VM's service account roles/storage.objectViewer on the bucket that the line names, or "
             "roles/storage.objectUser if the server writes there, and check the bucket's name: Google answers the same "

@@ -142,7 +142,8 @@ ROWS: tuple[RefusalRow, ...] = (
         kind="project-missing",
         what="There is no such project, or the caller does not see it",
         pattern=(
-            r"permission denied on resource project|CONSUMER_INVALID|project '?[\w:-]+'? (?:was )?not found"
+            r"permission denied on resource project|CONSUMER_INVALID|project '?[\w:/-]+'? (?:was )?not found"
+            r"|project .{0,80}(?:marked for|pending|scheduled for) deletion"
             r"|resource 'projects/[\w:-]+' was not found|project .{0,80}(?:has been|was|is) deleted"
             r"|failed to find project|unknown project id|invalid project id"
         ),
@@ -170,6 +171,38 @@ ROWS: tuple[RefusalRow, ...] = (
             ),
             "Google Compute Engine: Required 'compute.networks.get' permission for 'projects/p/global/networks/n'",
         ),
+    ),
+    RefusalRow(
+        kind="service-agent",
+        what="Google's own account for Cloud TPU lacks its role in the project",
+        pattern=(
+            r"@cloud-tpu\.iam\.gserviceaccount\.com.{0,60}(?:does not have|lacks|missing|permission|denied)"
+            r"|(?:Cloud )?TPU service (?:account|agent).{0,120}(?:does not have|lacks|missing|permission)"
+        ),
+        code=Code.PERMISSION_DENIED,
+        hint="Give it back: gcloud projects add-iam-policy-binding PROJECT "
+        "--member=serviceAccount:service-NUMBER@cloud-tpu.iam.gserviceaccount.com --role=roles/tpu.serviceAgent. "
+        "Where the account does not exist: gcloud beta services identity create --service=tpu.googleapis.com",
+        # cloud.google.com/tpu/docs/setup-gcp-account
+        examples=(
+            (
+                "The Cloud TPU service account service-7@cloud-tpu.iam.gserviceaccount.com does not have the required "
+                "permission."
+            ),
+        ),
+        is_recorded=False,
+    ),
+    RefusalRow(
+        kind="not-allowlisted",
+        what="Google offers this type only to some projects",
+        pattern=(
+            r"\b(?:allow|white)-?listed\b|(?:does not have|no) access to (?:the )?(?:accelerator|machine) type"
+            r"|not allowed to use (?:the )?accelerator type"
+        ),
+        code=Code.PERMISSION_DENIED,
+        hint="No role helps: ask your contact at Google to open the type for the project, or use another tpu.type.",
+        examples=("TPU7x is available only to allowlisted projects.",),
+        is_recorded=False,
     ),
     RefusalRow(
         kind="act-as",

@@ -40,7 +40,10 @@ ROWS: tuple[RefusalRow, ...] = (
     RefusalRow(
         kind="unavailable",
         what="The service does not answer",
-        pattern=r"service is currently unavailable",
+        pattern=(
+            r"service is currently unavailable|encountered a temporary error and could not complete"
+            r"|\b50[234] (?:Bad Gateway|Service (?:Temporarily )?Unavailable|Gateway Time-?out)|\bError 50[234] \("
+        ),
         code=Code.UNAVAILABLE,
         layers=(Layer.REPLY,),
         remedy=Remedy.LOOK_AGAIN,

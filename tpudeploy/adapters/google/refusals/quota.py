@@ -61,7 +61,8 @@ ROWS: tuple[RefusalRow, ...] = (
     RefusalRow(
         kind="quota-global",
         what="A quota of the whole project is used up, or is 0",
-        pattern=r"quota '?[\w-]+'? exceeded\. limit:? [\d.,]+ globally|quota '?[\w-]*ALL_REGIONS'? exceeded",
+        pattern=r"quota '?[\w-]+'? exceeded\. limit:? [\d.,]+ globally|quota '?[\w-]*ALL_REGIONS'? exceeded"
+        r"|insufficient project quota",
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
         hint="It counts in every zone, so no other place helps: request more of the quota that the text names, or "
