@@ -1,7 +1,7 @@
-# The end of the deployment (lifecycle.end). The metadata have it as `WHEN URL ...`: WHEN is in seconds since the epoch or,
-# behind a plus, counts from when this machine first served, at the latest from the end of its patience; `never` is no
-# end. Once it has come, the machine deletes its own request at URL with the identity of its service account: nobody else
-# may be there to do it.
+# The end of the deployment (lifecycle.end, .hours). The metadata have it as `WHEN,WHEN URL KEY: TEXT; KEY: TEXT`, a WHEN
+# for each key of the profile: in seconds since the epoch; `+SECONDS` after this machine first served, at the latest after
+# the end of its patience; or `-`, if others end it. `never` is no end. Once the earliest has come, the machine deletes its
+# own request at URL with the identity of its service account: nobody else may be there to do it.
 
 end_listener=
 unended= # why the last deletion was refused: each cause stands in the log once, however often it is tried
@@ -10,11 +10,22 @@ note_once() { # note_once KEY: the time, on the disk: a restart does not move th
   [[ -n $(recall "$1") ]] || remember "$1" "$(now)"
 }
 
-end_time() { # end_time TEXT: in seconds since the epoch; nothing without an end
-  local from when=${1%% *}
-  if [[ $when =~ ^[0-9]+$ ]]; then
-    printf '%s' "$when"
-  elif [[ $when =~ ^\+[0-9]+$ ]]; then
+end_time() { # end_time TEXT: the earliest, in seconds since the epoch; nothing without an end
+  local at earliest='' when
+  while IFS= read -r when; do
+    at=$(time_of "$when")
+    if [[ -n $at && ( -z $earliest || $at -lt $earliest ) ]]; then
+      earliest=$at
+    fi
+  done <<<"$(tr ',' '\n' <<<"${1%% *}")"
+  printf '%s' "$earliest"
+}
+
+time_of() { # time_of WHEN
+  local from
+  if [[ $1 =~ ^[0-9]+$ ]]; then
+    printf '%s' "$1"
+  elif [[ $1 =~ ^\+[0-9]+$ ]]; then
     from=$(recall first-served)
     if [[ ! $from =~ ^[0-9]{10,}$ ]]; then
       from=$(recall first-booted)
@@ -22,8 +33,22 @@ end_time() { # end_time TEXT: in seconds since the epoch; nothing without an end
       [[ $from =~ ^[0-9]{10,}$ ]] || return 0
       from=$((from + patience))
     fi
-    printf '%s' "$((from + ${when#+}))"
+    printf '%s' "$((from + ${1#+}))"
   fi
+}
+
+key_that_ends() { # key_that_ends TEXT: the first key of the profile whose time has come
+  local at key number=0 when
+  while IFS= read -r when; do
+    number=$((number + 1))
+    at=$(time_of "$when")
+    if [[ -z $at || $at -gt $(now) ]]; then
+      continue
+    fi
+    key=$(sed 's/^[^ ]* [^ ]* //; s/; /\n/g' <<<"$1" | sed -n "${number}p")
+    printf '%s' "${key%%:*}"
+    return
+  done <<<"$(tr ',' '\n' <<<"${1%% *}")"
 }
 
 listen_for_end() {
@@ -45,21 +70,22 @@ listen_for_end() {
 }
 
 end_now() {
-  local answer end text url
+  local answer end key text url
   text=$(metadata_value instance/attributes/tpudeploy-end) || return 0
   end=$(end_time "$text")
   [[ -n $end ]] && ((end <= $(now))) || return 0
   read -r _ url _ <<<"$text"
   # The token is for Google alone, whatever the metadata say.
   [[ $url == https://tpu.googleapis.com/* || $url == https://compute.googleapis.com/* ]] || return 0
+  key=$(key_that_ends "$text")
   answer=$(printf 'Authorization: Bearer %s\n' "$(access_token)" |
     curl -sS --max-time 60 -X DELETE -w '\n%{http_code}' -H @- "$url" 2>/dev/null) || answer=$'\n000'
   case ${answer##*$'\n'} in
-    2?? | 404) tell "lifecycle.end has come: this machine deletes its request" ;;
+    2?? | 404) tell "$key has come: this machine deletes its request" ;;
     *)
       answer="HTTP ${answer##*$'\n'}: $(google_says "${answer%$'\n'*}")"
       record unended "$answer"
-      [[ $answer == "$unended" ]] || tell "lifecycle.end has come, and $(service_account) may not delete this machine: $answer"
+      [[ $answer == "$unended" ]] || tell "$key has come, and $(service_account) may not delete this machine: $answer"
       unended=$answer
       ;;
   esac

@@ -227,5 +227,5 @@ def test_a_machine_that_does_not_remember_its_start_does_not_delete_itself(
         (tmp_path / name).write_text(text, encoding="utf-8")
     part = Path(__file__).parents[2] / "templates" / "boot" / "end.sh"
     lines = f'set -Eeuo pipefail; recall() {{ cat "{tmp_path}/$1" 2>/dev/null || true; }}; patience=2700; . "{part}"'
-    command = ["bash", "-c", f"{lines}; end_time '+86400 https://tpu.googleapis.com/x 24h'"]
+    command = ["bash", "-c", f"{lines}; end_time '+86400 https://tpu.googleapis.com/x lifecycle.end: 24h'"]
     assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == end

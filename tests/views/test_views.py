@@ -59,6 +59,7 @@ EVENTS: tuple[events.Event, ...] = (
     _example(events.Reclaimed, **NAMED, reason="it serves already"),
     _example(events.Scaled, before=1, after=2, why="9 requests wait"),
     _example(events.EndPassed, why="lifecycle.end: 24h"),
+    _example(events.HoursBegan, why="lifecycle.hours: Mon-Fri 08:00-19:00 Europe/Berlin"),
     _example(events.PhaseChanged, **NAMED, phase=Phase.QUEUED, detail="ACCEPTED", elapsed=61),
     _example(events.Outlook, places=PLACES),
     _example(events.Waiting, why="ACCEPTED", elapsed=3600, places=PLACES),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Self
 
+from tpudeploy.domain.hours import time_zone
+
 MOST_SECONDS = 99_999_999  # about three years: nothing here takes as long, and no clock overflows
 _DURATION_FORMS = "[0-9]{1,8}s|[0-9]{1,6}m|[0-9]{1,4}h|[0-9]{1,3}d"
 _DURATION = re.compile(_DURATION_FORMS)
@@ -49,7 +51,7 @@ class Moment(float):
     def parse(cls, text: str) -> Self:
         """Raise ValueError unless `text` looks like 2026-12-24T18:00Z, or like 2026-12-24 18:00 Europe/Berlin.
 
-        Raise KeyError for a time zone that does not exist.
+        Raise `UnknownZone` for a time zone that does not exist.
         """
         from datetime import datetime  # imported late: few profiles name a time
 
@@ -59,9 +61,7 @@ class Moment(float):
         clock, _, zone = rest.partition(" ")
         local = datetime.fromisoformat(f"{day} {clock}")
         if zone:
-            from zoneinfo import ZoneInfo
-
-            local = local.replace(tzinfo=ZoneInfo(zone))
+            local = local.replace(tzinfo=time_zone(zone))
         moment = cls(local.timestamp())
         moment.text = text
         return moment

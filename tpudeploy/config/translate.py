@@ -129,6 +129,10 @@ def _of_value(kind: str, detail: Any, path: Path, node: Node) -> Diagnostic:
     if kind == "time_zone":
         hint = "write an IANA name, e.g. 2026-12-24 18:00 Europe/Berlin, or Z for UTC"
         return problem(codes.WRONG_FORM, f"No such time zone in {_describe(node)}", node.at, path=path, hint=hint)
+    if kind == "no_time_zones":
+        hint = "Install the database of time zones: pip install tzdata"
+        message = f"This computer has no time zones, so {_describe(node)} cannot be read"
+        return problem(codes.WRONG_FORM, message, node.at, path=path, hint=hint)
     message = f"{_describe(node)} does not have the required form"
     hint = _right_form(path, node) or f"it looks like {detail}"
     return problem(codes.WRONG_FORM, message, node.at, path=path, hint=hint)

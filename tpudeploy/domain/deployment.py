@@ -12,9 +12,10 @@ from typing import NamedTuple, TypeAlias
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType, Backend
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
-from tpudeploy.domain.ending import End, PastEnd
+from tpudeploy.domain.ending import End, IdleLimit, PastEnd
 from tpudeploy.domain.engine import NO_ENGINE, Engine
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.hours import Hours
 from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.names import ROUTER, Zone
 from tpudeploy.domain.router import Router
@@ -202,7 +203,8 @@ class Lifecycle:
 
     `blue_green`: a change of the server starts on a second slice. `renew`: a successor replaces a slice before its
     run ends. `max_unavailable` is the number of replicas that may not serve at one time because of a change.
-    `drain_seconds` is the longest drain, or None for `Patience.drained`. `end` is None for a deployment without an end.
+    `drain_seconds` is the longest drain, or None for `Patience.drained`. `end`, `idle` and `hours` are None for a
+    deployment without such an end.
     """
 
     prevent_destroy: bool
@@ -213,6 +215,8 @@ class Lifecycle:
     max_unavailable: int = 1
     drain_seconds: float | None = None
     end: End | None = None
+    idle: IdleLimit | None = None
+    hours: Hours | None = None
 
 
 @frozen
@@ -270,7 +274,8 @@ class Deployment:
     and `on_demand_floor` of the replicas have their slices in one of `floor_candidates`: see reconcile/replicas.py.
     `task` is what its server does with a prompt, and what decided that. `engine` is that of its image, and
     `checkpoint` what the hub said of its model, for one that the catalogue does not know.
-    `ended` says that its end has come: it has no replicas then (reconcile/ends.py).
+    `ended` says that its end has come: it has no replicas then (reconcile/ends.py). `written` is a fingerprint of what
+    its profile says, whatever defaults and pins add to that; "" without an end.
     At most `max_parallel_requests` of one replica exist at the same time, and their slices cost at most
     `search_usd_per_hour` together, if that is not None: see reconcile/prices.py.
     """
@@ -304,6 +309,7 @@ class Deployment:
     floor_candidates: tuple[Candidate, ...] = ()
     indexes: tuple[int, ...] | None = None
     ended: PastEnd | None = None
+    written: str = ""
     task: TaskOrigin = TaskOrigin(task=Task.GENERATE, because="")
     engine: Engine = field(default=NO_ENGINE, compare=False)
     checkpoint: Checkpoint | None = field(default=None, compare=False, repr=False)

@@ -18,12 +18,27 @@ class End:
 
 
 @frozen
+class IdleLimit:
+    """The time without a request after which a deployment ends. `text` is as the profile writes it."""
+
+    text: str
+    seconds: float
+
+
+@frozen
 class PastEnd:
     """That the end of a deployment has come: since when (`at`, in seconds since the epoch), and why.
 
-    `fingerprint` is that of the profile that ended: a changed profile needs another approval, and starts again.
+    `profile` is a fingerprint of what its file says: a changed profile starts again. `until` is when it starts again by
+    itself, in seconds since the epoch, None for an end that stays.
     """
 
     at: float
     why: str
-    fingerprint: str
+    profile: str
+    until: float | None = None
+
+    @property
+    def key(self) -> str:
+        """Return the key of the profile that says so."""
+        return self.why.partition(":")[0]

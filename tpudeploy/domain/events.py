@@ -190,6 +190,13 @@ class EndPassed(_Event):
 
 
 @frozen
+class HoursBegan(_Event):
+    """The hours of the deployment `address` have begun, and its slices are requested. `why` is the key that says so."""
+
+    why: str
+
+
+@frozen
 class Scaled(_Event):
     """The number of replicas was changed within the bounds of `scale`. `address` is the deployment's name."""
 
@@ -276,6 +283,7 @@ Event: TypeAlias = (
     | Serving
     | Scaled
     | EndPassed
+    | HoursBegan
     | Pinned
     | Verified
     | Warned

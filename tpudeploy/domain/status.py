@@ -112,8 +112,9 @@ class DeploymentStatus:
     `late` are slices that appeared after the state had forgotten their requests: they are billed, and no state tracks
     them.
 
-    `ends_in` is the seconds until its end (lifecycle.end), None without one, without its profile, or before it starts.
-    `ended` says that its end has come; `unended` is why a machine could not delete its own request then, or "".
+    `ends_in` is the seconds until its end, by the key `ends_by` of its profile; None without one, without its profile,
+    or before it starts. `ended` says that its end has come; `unended` is why a machine could not delete its own request
+    then, or "".
 
     `lock` is the holder of the state lock with the command that releases it, if a killed run may have left it behind.
     """
@@ -129,6 +130,7 @@ class DeploymentStatus:
     scale: ScaleStatus | None = None
     late: tuple[LateSlice, ...] = ()
     ends_in: float | None = None
+    ends_by: str = ""
     ended: PastEnd | None = None
     unended: str = ""
 

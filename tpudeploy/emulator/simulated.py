@@ -184,7 +184,11 @@ class Simulated(Scriptless):
 
     def ends_at(self) -> float | None:
         """Return when it is to delete its own request, as templates/boot/end.sh reads it; None for never."""
-        when, _, _ = self._facts.metadata().get(_END_KEY, "").partition(" ")
+        whens, _, _ = self._facts.metadata().get(_END_KEY, "").partition(" ")
+        ends = (self._time_of(when) for when in whens.split(","))
+        return min((end for end in ends if end is not None), default=None)
+
+    def _time_of(self, when: str) -> float | None:
         if when.isdecimal():
             return float(when)
         if not when.startswith("+") or self._first_boot is None or self._booted_at is None:

@@ -56,11 +56,11 @@ from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import NEVER_APPEARED, DecisionContext
 from tpudeploy.reconcile.cutover import with_drain
 from tpudeploy.reconcile.decide import decide, matches, remove
-from tpudeploy.reconcile.ends import until_end, with_ending, with_service
+from tpudeploy.reconcile.ends import started_again, until_end, with_ending, with_service
 from tpudeploy.reconcile.failed_landings import add_failed_landings
 from tpudeploy.reconcile.merge_observation import merge_observation
 from tpudeploy.reconcile.readiness import leaving_slices, ready_slices, reason_to_hold
-from tpudeploy.reconcile.replicas import at_replica
+from tpudeploy.reconcile.replicas import at_replica, with_replicas
 from tpudeploy.reconcile.request_table import describe_request
 
 # The steps that a planned change may take. `apply` does nothing that the plan did not show: any other step makes the
@@ -199,13 +199,24 @@ class Convergence:
             # The time limit is for the way here. From here on a watched deployment is only observed.
             self._reached_at = world.clock.now()
             self._deadline = None
-            return world.patience.watch if self._keep and not self._goal.is_removal else None
+            return self._pause_of_watch()
         if all(isinstance(step, Forget | Done) for step in tick.steps):
             # This tick forgot the last slices that were certainly deleted. The next one is due at once and finds the
             # goal reached, so no time limit may end the run in between.
             return 0.0
         self._raise_timeout(tick)
         return self._pause(tick)
+
+    def _pause_of_watch(self) -> float | None:
+        """Return the seconds until a deployment that is kept alive is observed again; None at the end of the run."""
+        deployment, watch = self._goal.deployment, self._world.patience.watch
+        if not self._keep or deployment is None:
+            return None
+        if deployment.ended is None:
+            return watch
+        # Outside of its hours, nothing of it exists, so it's looked at again when they begin.
+        until = deployment.ended.until
+        return None if until is None else max(until - self._world.clock.now(), 0.0)
 
     def _raise_final_failure(self, tick: Tick) -> None:
         """Raise the failure of a replica that neither recovers by itself nor waits for another slice.
@@ -342,29 +353,36 @@ class Convergence:
         )
         observed = self._router_machine.without_early_counts(session.state, observed)
         self._save_observation(session, observed)
-        self._end(session)
+        self._end(session, observed)
         if is_scaled and self._reached_at is not None:
             # Until the approved number serves once, nothing shows what load it has.
             self._goal = self._scaler.goal_after(session, self._goal, observed)
         return observed
 
-    def _end(self, session: StateSession) -> None:
-        """Save that the end of the deployment has come, once it has: from then on it has no replicas."""
+    def _end(self, session: StateSession, observed: Observed) -> None:
+        """Save that the end of the deployment has come, once it has: from then on it has no replicas.
+
+        When its hours begin again, it has its replicas again.
+        """
         deployment = self._goal.deployment
         # A plan for a part of the replicas decides nothing about the others.
         if deployment is None or self._goal.targets is not None:
             return
-        was_ended, deployment = deployment.ended, until_end(deployment, session.state, self._world.clock.now())
-        self._goal = replace(self._goal, deployment=deployment)
+        was_ended, now = deployment.ended, self._world.clock.now()
+        deployment = until_end(deployment, session.state, now)
         if deployment.ended is None:
+            if was_ended is not None:
+                session.save(started_again(session.state))
+                self._world.emit(events.HoursBegan(at=now, address=self._goal.name, why=was_ended.why))
+                deployment = with_replicas(deployment, session.state, observed)
+            self._goal = replace(self._goal, deployment=deployment)
             return
+        self._goal = replace(self._goal, deployment=deployment)
         state = with_ending(session.state, deployment.ended)
         if state is not session.state:
             session.save(state)
         if was_ended is None:
-            self._world.emit(
-                events.EndPassed(at=self._world.clock.now(), address=self._goal.name, why=deployment.ended.why)
-            )
+            self._world.emit(events.EndPassed(at=now, address=self._goal.name, why=deployment.ended.why))
 
     def _needs_search(self, state: State, steps: Iterable[Step]) -> bool:
         """Return whether to look for slices that the state does not track: before a request, and at a removal's end.

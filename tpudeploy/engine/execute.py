@@ -91,7 +91,7 @@ class StepExecutor:
     def _request(self, action: step.Request) -> None:
         deployment, state, now = self._target(action.replica), self._session.state, self._world.clock.now()
         name, place = state.slice_name(action.replica), action.candidate
-        request = slice_request(deployment, name, place, serving_since=state.serving_since)
+        request = slice_request(deployment, name, place, serving_since=state.serving_since, now=now)
         attempt = Attempt(
             name=request.name,
             project=request.project,
@@ -212,7 +212,8 @@ class StepExecutor:
             metadata[CHANGE_KEY] = attempt.change.name
         elif CHANGE_KEY in current:
             metadata[CHANGE_KEY] = current[CHANGE_KEY]
-        metadata[END_KEY] = end_value(deployment, attempt.name, attempt.place, self._session.state.serving_since)
+        since, now = self._session.state.serving_since, self._world.clock.now()
+        metadata[END_KEY] = end_value(deployment, attempt.name, attempt.place, since=since, now=now)
         live = live_attributes(desired_attributes(deployment, attempt))
         with self._session.asking():
             name = self._session.state.slice_name(action.replica)

@@ -21,7 +21,7 @@ from tpudeploy.planning.diff import changes
 from tpudeploy.ports import World
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import BILLED, AttemptStatus, Classification, DecisionContext, classify
-from tpudeploy.reconcile.ends import end_time, until_end
+from tpudeploy.reconcile.ends import next_end, until_end
 from tpudeploy.reconcile.replicas import with_replicas
 from tpudeploy.reconcile.request_table import boot_stage
 
@@ -77,12 +77,14 @@ def _status(world: World, state: State, observed: Observed, deployment: Deployme
         usd_per_hour_at_once=ceiling.usd_per_hour if ceiling is not None and ceiling.is_known else None,
         ceiling=ceiling,
     )
-    ended, at = state.ended, None
+    ended, end = state.ended, None
     if deployment is not None and ended is None and state.attempts:
-        at = end_time(deployment, state)
+        end = next_end(deployment, state, observed.at)
         has_slices = any(replica.usd_per_hour is not None for replica in replicas)
         ended = None if has_slices else until_end(deployment, state, observed.at).ended
-    status = replace(status, ends_in=None if at is None else at - observed.at, ended=ended)
+    if end is not None:
+        status = replace(status, ends_in=end.at - observed.at, ends_by=end.key)
+    status = replace(status, ended=ended)
     unended = [report.unended for a in state.attempts if (report := observed.reports.get(a.name)) is not None]
     status = replace(status, unended=next(filter(None, unended), ""))
     status = replace(status, scale=_scale(deployment, state, observed))

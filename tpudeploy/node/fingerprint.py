@@ -40,7 +40,7 @@ EFFECTS: Mapping[str, Effect] = {
 }
 
 
-_LIVE = ("placement.labels.", "placement.network.tags", "lifecycle.end")
+_LIVE = ("placement.labels.", "placement.network.tags", "lifecycle.end", "lifecycle.hours", "lifecycle.idle")
 
 
 @lru_cache(maxsize=4096)
@@ -68,7 +68,7 @@ def server_print(attributes: Mapping[str, Json]) -> str:
 
 
 def live_attributes(attributes: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the attributes that a running node can be given without a restart: its labels, network tags and end."""
+    """Return the attributes that a running node can be given without a restart: its labels, network tags and ends."""
     return {p: v for p, v in attributes.items() if p.startswith(_LIVE)}
 
 

@@ -11,7 +11,7 @@ from tpudeploy.domain.plan import Drifted
 from tpudeploy.domain.slices import NodeUpdate, Slice
 from tpudeploy.domain.state import Attempt
 from tpudeploy.node.fingerprint import live_attributes, text_print
-from tpudeploy.node.own_end import END_KEY, NO_END, end_in
+from tpudeploy.node.own_end import END_KEY, ENDS, NO_END, ends_in
 
 SPEC_KEY = "tpudeploy-spec"
 # A new value for each change that a running node must pick up, even for a restart of the same server.
@@ -20,7 +20,6 @@ AS_REQUESTED = "0"
 SCRIPT_KEY = "startup-script"
 LABELS = "placement.labels."
 TAGS = "placement.network.tags"
-END = "lifecycle.end"
 _METADATA = "metadata."
 # The prefix of Google's own labels on other resources. That nodes get any is unverified.
 _GOOGLES = f"{LABELS}goog-"
@@ -60,12 +59,11 @@ def differing(attempt: Attempt, current: Slice) -> Iterator[Drifted]:
 
 def _live_attributes(current: Slice, applied: Mapping[str, Json]) -> dict[str, Json]:
     live: dict[str, Json] = {f"{LABELS}{k}": v for k, v in current.labels.items() if not is_label_of_ours(k)}
-    end = end_in(current.metadata.get(END_KEY, NO_END))
-    if end is not None:
-        live[END] = end
+    ends = ends_in(current.metadata.get(END_KEY, NO_END))
     # A machine that cannot delete itself is not told the end, and one without that key is of an earlier version.
-    elif END in applied:
-        live[END] = applied[END]
+    if not ends:
+        live |= {key: applied[key] for key in ENDS if key in applied}
+    live |= ends
     if current.tags:
         live[TAGS] = list(current.tags)
     # The tags were not read, so nothing is known to differ.

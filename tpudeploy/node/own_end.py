@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Place
 from tpudeploy.domain.ending import End
+from tpudeploy.domain.hours import closing_after
 
 END_KEY = "tpudeploy-end"
 NO_END = "never"
+END, IDLE, HOURS = ENDS = ("lifecycle.end", "lifecycle.idle", "lifecycle.hours")
+_BY_OTHERS = "-"
 
 
-def end_value(deployment: Deployment, name: str, place: Place, since: float | None) -> str:
-    """Return `WHEN URL TEXT` for the slice of this name, or `never`.
+def end_value(deployment: Deployment, name: str, place: Place, *, since: float | None, now: float | None) -> str:
+    """Return `WHEN,WHEN URL KEY: TEXT; KEY: TEXT` for the slice of this name, a WHEN for each key; or `never`.
 
-    WHEN is in seconds since the epoch; before the deployment has served (`since` is None), `+SECONDS` after the machine
-    first serves. TEXT is the key of the profile.
+    WHEN is in seconds since the epoch; `+SECONDS` counts from when the machine first serves, which is so before the
+    deployment has served (`since` is None); `~SECONDS` from the last request that it served; `-` is an end that others
+    bring, and so are hours in a text for which there is no `now`. TEXT is the value of the key in the profile.
     """
-    end = deployment.lifecycle.end
-    if end is None or not deletes_itself(deployment, place.backend):
+    lifecycle = deployment.lifecycle
+    if not deletes_itself(deployment, place.backend):
+        return NO_END
+    ends: dict[str, tuple[str, str]] = {}
+    if lifecycle.end is not None:
+        ends[END] = _when(lifecycle.end, since), lifecycle.end.text
+    if lifecycle.idle is not None:
+        when = f"~{lifecycle.idle.seconds:.0f}" if sees_all_requests(deployment) else _BY_OTHERS
+        ends[IDLE] = when, lifecycle.idle.text
+    if lifecycle.hours is not None:
+        # What is requested before its hours, and granted in them, ends with them.
+        when = _BY_OTHERS if now is None else f"{closing_after(lifecycle.hours, now):.0f}"
+        ends[HOURS] = when, lifecycle.hours.text
+    if not ends:
         return NO_END
     project = deployment.project or ""
     url = BACKENDS[place.backend].deletion.format(project=project, zone=place.zone, name=name)
-    return f"{_when(end, since)} {url} {end.text}"
+    whens, texts = (
+        ",".join(when for when, _ in ends.values()),
+        "; ".join(f"{key}: {text}" for key, (_, text) in ends.items()),
+    )
+    return f"{whens} {url} {texts}"
 
 
 def deletes_itself(deployment: Deployment, backend: Backend) -> bool:
@@ -30,10 +52,15 @@ def deletes_itself(deployment: Deployment, backend: Backend) -> bool:
     return deployment.accelerator.hosts == 1 or not BACKENDS[backend].has_groups
 
 
-def end_in(value: str) -> str | None:
-    """Return the key of the profile in what the metadata have, or None for no end."""
-    parts = value.split(" ", 2)
-    return parts[2] if len(parts) == 3 else None  # noqa: PLR2004 - when, where, and the text
+def sees_all_requests(deployment: Deployment) -> bool:
+    """Return whether a machine can know that its deployment is idle: one of several sees a part of the requests."""
+    return deployment.replicas == 1 and deployment.scale is None
+
+
+def ends_in(value: str) -> Mapping[str, str]:
+    """Return the keys of the profile in what the metadata have, and their values; none for no end."""
+    texts = value.split(" ", 2)[2:]
+    return dict(entry.split(": ", 1) for text in texts for entry in text.split("; ") if ": " in entry)
 
 
 def _when(end: End, since: float | None) -> str:

@@ -16,11 +16,17 @@ from tpudeploy.node.own_end import END_KEY, end_value
 
 
 def slice_request(
-    deployment: Deployment, name: SliceName, place: Candidate, *, serving_since: float | None = None
+    deployment: Deployment,
+    name: SliceName,
+    place: Candidate,
+    *,
+    serving_since: float | None = None,
+    now: float | None = None,
 ) -> SliceRequest:
     """Return the request for a slice in this place. Raise `errors.ConfigError` if no project is known.
 
-    `serving_since` is when the deployment first served, in seconds since the epoch, or None.
+    `serving_since` is when the deployment first served, in seconds since the epoch, or None. `now` is when it is sent,
+    None for a text that is only shown.
     """
     if deployment.project is None:
         raise ConfigError(
@@ -38,7 +44,7 @@ def slice_request(
         boot_disk_gib=deployment.boot_disk_gib,
         metadata={
             **boot_metadata(deployment, server_print(deployment.attributes)),
-            END_KEY: end_value(deployment, str(name), place.place, serving_since),
+            END_KEY: end_value(deployment, str(name), place.place, since=serving_since, now=now),
         },
         # Queued resources have no labels: these are the node's, the user's and ours.
         labels={**deployment.labels, **labels_of(name)},

@@ -39,6 +39,7 @@ _ADDED_LATER = frozenset(
         "slices_at_once",
         "starts",
         "seconds_at_once",
+        "sees_all_requests",
         "usd_per_hour_at_once",
         "to_verify",
         "waits",

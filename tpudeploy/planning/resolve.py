@@ -5,6 +5,7 @@ Why: decision 39 in docs/decisions.md.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -50,7 +51,7 @@ from tpudeploy.domain.deployment import (
     SecretRef,
     Via,
 )
-from tpudeploy.domain.ending import End
+from tpudeploy.domain.ending import End, IdleLimit
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import NONE, Pins
@@ -152,7 +153,23 @@ def resolve_without_script(
         engine=engine,
         task=resolve_task(spec.model.id, flag_values(spec.serving), families.config_of(config_json)),
     )
-    return _with_router_machine(deployment, {})
+    return _with_router_machine(replace(deployment, written=_written(deployment, profile, digests)), {})
+
+
+def _written(deployment: Deployment, profile: Profile, digests: Mapping[str, Json]) -> str:
+    """Return a fingerprint of what the profile says, if that says when the deployment ends, else "".
+
+    Neither a default that a later version adds nor another pin changes it.
+    """
+    lifecycle = deployment.lifecycle
+    if lifecycle.end is None and lifecycle.idle is None and lifecycle.hours is None:
+        return ""
+    from tpudeploy.node.fingerprint import text_print  # imported late: few profiles have an end
+
+    places = replace(deployment, origins=profile.origins).origins_of(deployment.attributes)
+    attributes = {path: value for (path, value), at in zip(deployment.attributes.items(), places, strict=True) if at}
+    replicas = profile.spec.replicas if "replicas" in profile.spec.model_fields_set else None
+    return text_print(json.dumps([attributes, digests, replicas], sort_keys=True))
 
 
 @once_a_section
@@ -244,6 +261,8 @@ def _lifecycle(lifecycle: LifecycleSpec) -> Lifecycle:
         max_unavailable=lifecycle.max_unavailable or 1,
         drain_seconds=None if lifecycle.drain_timeout is None else float(lifecycle.drain_timeout),
         end=_end(lifecycle.end),
+        idle=None if lifecycle.idle is None else IdleLimit(text=lifecycle.idle.text, seconds=float(lifecycle.idle)),
+        hours=lifecycle.hours,
     )
 
 

@@ -137,7 +137,9 @@ PRINTED_AS: Mapping[type, As] = {
 # Keys that a later version added to the same format. A document of an earlier version is valid without them. Results
 # and the classes of features name their own, as ADDED_LATER.
 _ADDED_LATER: Mapping[type, frozenset[str]] = {
-    Change: frozenset({"ceiling", "places", "replicas_serving", "drain_seconds_most", "waits", "deletes_itself"}),
+    Change: frozenset(
+        {"ceiling", "places", "replicas_serving", "drain_seconds_most", "waits", "deletes_itself", "sees_all_requests"}
+    ),
     Goal: frozenset({"router", "scale", "starts"}),
     Plan: frozenset({"ceiling"}),
     ScalePlan: frozenset({"ceiling", "ceiling_of_additions"}),
@@ -145,7 +147,7 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     Pair: frozenset({"backend"}),
     PlaceStatus: frozenset({"backend", "usd_per_hour", "billed_since", "stage", "serving"}),
     ReplicaStatus: frozenset({"backend", "load", "waits"}),
-    DeploymentStatus: frozenset({"ceiling", "scale", "late", "ends_in", "ended", "unended"}),
+    DeploymentStatus: frozenset({"ceiling", "scale", "late", "ends_in", "ends_by", "ended", "unended"}),
     State: frozenset({"replicas", "scaled", "start", "forgotten", "serving_since", "ended"}),
     ZoneTable: frozenset({"readings_by_api"}),
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from unicodedata import category, east_asian_width
 
 from tpudeploy.domain.deployment import Json
+from tpudeploy.domain.ending import PastEnd
 from tpudeploy.domain.excerpt import plain as plain  # noqa: PLC0414 - one of the words of the views
 
 if TYPE_CHECKING:
@@ -57,6 +58,14 @@ def span(least: float, most: float) -> str:
 def moment(at: float) -> str:
     """Return seconds since the epoch as `2026-11-21 14:05 UTC`."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def past_end(name: str, end: PastEnd) -> str:
+    """Return that a deployment has ended or is outside of its hours, and what starts it again."""
+    if end.until is None:
+        return f"{name} ended at {moment(end.at)} ({end.why}). `tpudeploy apply -start` starts it again."
+    starts = f"The first `apply` from {moment(end.until)} on starts it, and so does `apply -watch`"
+    return f"{name} is outside of its hours since {moment(end.at)} ({end.why}). {starts}."
 
 
 def ago(seconds: float) -> str:

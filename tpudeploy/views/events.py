@@ -57,6 +57,12 @@ def line(event: events.Event, paint: Paint, *, like: str = "") -> str:
     return f"{paint.bold(event.address)}: {text}" if event.address else text
 
 
+def _end_text(event: events.EndPassed | events.HoursBegan) -> str:
+    if isinstance(event, events.HoursBegan):
+        return f"Its hours have begun ({event.why}): it starts"
+    return f"Its end has come ({event.why}): its slices are deleted"
+
+
 def _text(event: events.Event, paint: Paint) -> str:  # noqa: PLR0911 - one return for each kind of event
     match event:
         case events.ChangeStarted() | events.ChangeDone() | events.ChangeLeft() | events.ChangeFailed():
@@ -72,8 +78,8 @@ def _text(event: events.Event, paint: Paint) -> str:  # noqa: PLR0911 - one retu
             return f"{_UPDATES[event.what]} [{event.name}]"
         case events.Scaled():
             return f"Scaling from {event.before} to {words.plural(event.after, 'replica')}: {words.plain(event.why)}"
-        case events.EndPassed():
-            return f"Its end has come ({event.why}): its slices are deleted"
+        case events.EndPassed() | events.HoursBegan():
+            return _end_text(event)
         case events.Pinned():
             before = f", was {event.before}" if event.before else ""
             return f"Pinned {event.name} to {event.to}{before} ({FILE})"

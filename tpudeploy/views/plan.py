@@ -143,10 +143,8 @@ def _ended(goals: Iterable[Goal]) -> Iterator[str]:
     for goal in goals:
         ended = None if goal.deployment is None else goal.deployment.ended
         if ended is not None and not goal.errors:
-            yield (
-                f"{goal.name} ended at {words.moment(ended.at)} ({ended.why}). `tpudeploy apply -start` starts it "
-                "again, and so does a change of its profile."
-            )
+            changed = "" if ended.until is not None else " So does a change of its profile."
+            yield f"{words.past_end(goal.name, ended)}{changed}"
 
 
 def _scaled_numbers(goals: Iterable[Goal]) -> Iterator[str]:
@@ -321,21 +319,29 @@ def _cost(change: Change, paint: Paint) -> Iterator[str]:
 
 
 def _end(change: Change) -> Iterator[str]:
-    """Return when a new slice ends, what it costs until then, and who ends it; or that nothing does."""
+    """Yield when a new slice ends, what it costs until then, and who ends it; or that nothing does."""
     if change.action is not Action.CREATE or change.replica == ROUTER:
         return
-    end, usd = change.after.get("lifecycle.end"), change.usd_per_hour_after
-    if end is None:
-        if change.max_run_seconds is None:
-            price = "" if usd is None else f"; {words.daily(usd)} at list price"
-            yield f"nothing ends it but `tpudeploy destroy`{price} (lifecycle.end)"
-        return
-    when = f"at {end}" if _is_moment(end) else f"{end} after it first serves"
-    price = "" if usd is None else f", {words.daily(usd)} until then"
-    if change.deletes_itself:
-        yield f"it ends {when}{price}: its machine deletes it, if its service account may; else the next `apply`"
-    else:
-        yield f"it ends {when}{price}: by the next `apply`, or by `apply -watch` while that runs; nothing else does"
+    end, idle, hours = (change.after.get(f"lifecycle.{key}") for key in ("end", "idle", "hours"))
+    usd = change.usd_per_hour_after
+    if end is idle is hours is None and change.max_run_seconds is None:
+        price = "" if usd is None else f"; {words.daily(usd)} at list price"
+        yield f"nothing ends it but `tpudeploy destroy`{price} (lifecycle.end)"
+    by_machine = "its machine deletes it, if its service account may; else the next `apply`"
+    by_runs = "by the next `apply`, or by `apply -watch` while that runs; nothing else does"
+    ended_by = by_machine if change.deletes_itself else by_runs
+    if end is not None:
+        when = f"at {end}" if _is_moment(end) else f"{end} after it first serves"
+        price = "" if usd is None else f", {words.daily(usd)} until then"
+        yield f"it ends {when}{price}: {ended_by}"
+    if idle is not None and change.sees_all_requests:
+        yield f"it ends after {idle} without a request: {ended_by}"
+    elif idle is not None:
+        # A machine of several sees a part of the requests.
+        yield f"it ends once no replica had a request for {idle}: {by_runs}"
+    if hours is not None:
+        yield f"it runs {hours}: at their end, {ended_by}"
+        yield "in its hours, `apply -watch` or a scheduled `apply` starts it again; nothing else does"
 
 
 def _is_moment(end: Json) -> bool:

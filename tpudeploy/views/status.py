@@ -73,14 +73,14 @@ def _deployment(deployment: DeploymentStatus, paint: Paint, room: int | None) ->
 
 def _end(deployment: DeploymentStatus) -> Iterator[str]:
     if deployment.ended is not None:
-        when = words.moment(deployment.ended.at)
-        yield f"{deployment.name} ended at {when} ({deployment.ended.why}). `tpudeploy apply -start` starts it again."
+        yield words.past_end(deployment.name, deployment.ended)
     elif deployment.ends_in is not None and deployment.ends_in <= 0:
         since = words.duration(-deployment.ends_in)
         why = f" Its machine may not delete itself: {words.plain(deployment.unended)}." if deployment.unended else ""
-        yield f"{deployment.name} should have ended {since} ago (lifecycle.end).{why} `tpudeploy apply` deletes it."
+        late = f"{deployment.name} should have ended {since} ago ({deployment.ends_by})."
+        yield f"{late}{why} `tpudeploy apply` deletes it."
     elif deployment.ends_in is not None:
-        yield f"{deployment.name} ends in {words.duration(deployment.ends_in)} (lifecycle.end)."
+        yield f"{deployment.name} ends in {words.duration(deployment.ends_in)} ({deployment.ends_by})."
 
 
 def _billing_ceiling(deployment: DeploymentStatus) -> Iterator[str]:

@@ -26,6 +26,7 @@ from tpudeploy.config.scalars import (
     Duration,
     Moment,
 )
+from tpudeploy.domain.hours import HOURS_PATTERN, Hours, UnknownZone
 
 Read: TypeAlias = Callable[[Any], Any]
 JsonSchema: TypeAlias = dict[str, Any]
@@ -283,13 +284,35 @@ class DurationOrMoment:
         for kind in (Duration, Moment):
             try:
                 time: Duration | Moment = kind.parse(value)
+            except UnknownZone as unknown:
+                raise Invalid.because("time_zone" if str(unknown) else "no_time_zones") from None
             except ValueError:
                 continue
-            except KeyError:
-                raise Invalid.because("time_zone") from None
             if time >= 1:
                 return time
         raise Invalid.because("form", self.LOOKS)
+
+
+class WeekHours:
+    """Hours of some days of each week in a time zone, as text."""
+
+    LOOKS = "Mon-Fri 08:00-19:00 Europe/Berlin: days, opening and closing time, which differ, and an IANA time zone"
+
+    def reader(self, _: Read) -> Read:
+        return self._read
+
+    def json_schema(self, _: JsonSchema) -> JsonSchema:
+        return {"type": "string", "pattern": HOURS_PATTERN}
+
+    def _read(self, value: object) -> Hours:
+        if isinstance(value, Hours):
+            return value
+        try:
+            return Hours.parse(value if isinstance(value, str) else "")
+        except UnknownZone as unknown:
+            raise Invalid.because("time_zone" if str(unknown) else "no_time_zones") from None
+        except ValueError:
+            raise Invalid.because("form", self.LOOKS) from None
 
 
 class DockerQuantity(Quantity):
@@ -357,6 +380,7 @@ Text = Annotated[str, Form(r"[\s\S]+", "text that is not empty")]
 Words = tuple[Text, ...]
 Time = Annotated[Duration, Quantity(Duration.parse, DURATION_PATTERN, "90s, 15m, 2h or 7d")]
 EndTime = Annotated[Duration | Moment, DurationOrMoment()]
+RunHours = Annotated[Hours, WeekHours()]
 DockerBytes = Annotated[
     ByteSize,
     DockerQuantity(ByteSize.parse_for_docker, DOCKER_SIZE_PATTERN, "16g, 16384m, 10gb, 10GiB or bytes"),

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from tpudeploy.config.scalars import Duration
-from tpudeploy.config.schema.base import EndTime, Field, Form, Section, Text, Time, Words
+from tpudeploy.config.schema.base import EndTime, Field, Form, RunHours, Section, Text, Time, Words
 
 
 class LifecycleSpec(Section):
@@ -48,6 +48,21 @@ class LifecycleSpec(Section):
         "may; so do the next `apply`, and `apply -watch` while it runs. An ended deployment stays ended until the "
         "profile changes or `apply -start` starts it again. Default: null, never.",
         examples=["24h", "2026-12-24 18:00 Europe/Berlin"],
+    )
+    idle: Time | None = Field(
+        None,
+        description="The time without a request after which the deployment ends, as with `end`. The engine's own "
+        "counter decides, without the requests with which tpudeploy checks it. It never ends while a request runs, nor "
+        "during a start or a change. Default: null, never.",
+        examples=["30m"],
+    )
+    hours: RunHours | None = Field(
+        None,
+        description="The hours in which the deployment runs, in the time of a zone: days (each day without them), "
+        "opening and closing time, which may be that of the next day. Its slices are deleted at the closing time, as "
+        "with `end`, and the first `apply` in its hours, or `apply -watch`, requests them again. Default: null, "
+        "always.",
+        examples=["Mon-Fri 08:00-19:00 Europe/Berlin"],
     )
     ignore_changes: Words = Field(
         default=(),

@@ -63,6 +63,10 @@ def too_short(deployment: Deployment) -> Iterator[Diagnostic]:
         message = f"lifecycle.end comes {words.duration(end.after_seconds)} after it first serves, and {start.words}."
         hint = f"Most of what is paid for would be the start. Write {enough} or more."
         yield error(deployment, message, path="lifecycle.end", hint=hint)
+    hours = deployment.lifecycle.hours
+    if hours is not None and hours.seconds < start.seconds:
+        message = f"lifecycle.hours closes {words.duration(hours.seconds)} after it opens, and {start.words}."
+        yield error(deployment, message, path="lifecycle.hours", hint=f"Write {enough} or more.")
     if timeout < start.seconds:
         message = f"health.timeout is over after {words.duration(timeout)}, before the server serves: {start.words}."
         make = error if timeout < _FASTEST_START else warning
