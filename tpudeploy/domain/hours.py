@@ -157,7 +157,7 @@ def _minutes(clock: str) -> int:
 
 
 def _days(text: str) -> tuple[int, ...]:
-    """Return the days of `Mon,Wed-Fri`, or of `Sat-Mon`, which goes on after Sunday."""
+    """Return the days of `Mon,Wed-Fri`, or of `Sat-Mon`, which wraps around."""
     days: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")

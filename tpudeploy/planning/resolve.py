@@ -153,10 +153,10 @@ def resolve_without_script(
         engine=engine,
         task=resolve_task(spec.model.id, flag_values(spec.serving), families.config_of(config_json)),
     )
-    return _with_router_machine(replace(deployment, written=_written(deployment, profile, digests)), {})
+    return _with_router_machine(replace(deployment, written=_source_print(deployment, profile, digests)), {})
 
 
-def _written(deployment: Deployment, profile: Profile, digests: Mapping[str, Json]) -> str:
+def _source_print(deployment: Deployment, profile: Profile, digests: Mapping[str, Json]) -> str:
     """Return a fingerprint of what the profile says, if that says when the deployment ends, else "".
 
     Neither a default that a later version adds nor another pin changes it.

@@ -17,7 +17,7 @@ from tpudeploy.domain.state import State
 
 
 def next_end(deployment: Deployment, state: State, now: float) -> PastEnd | None:
-    """Return the end that comes next by the clock, or has come; None if there is none, or nothing runs yet."""
+    """Return the end that comes next by the clock, or has come; None without an end, or while nothing runs."""
     at, hours = _end_time(deployment, state), deployment.lifecycle.hours
     ends = [] if at is None else [_ended(deployment, at)]
     if hours is not None:
