@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from sizing.vectors import sized
 
-from tpudeploy.sizing.advice import budget_with, longest
+from tpudeploy.sizing.advice import longest
+from tpudeploy.sizing.search import budget_with
 
 
 @pytest.mark.parametrize("tokens", [7_000, 8_240, 8_300, 8_440, 8_500, 12_000])

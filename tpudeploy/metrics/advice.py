@@ -10,7 +10,8 @@ from math import floor
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.metrics import EngineFigures
-from tpudeploy.sizing.advice import budget_with, more_cache, starts
+from tpudeploy.sizing.advice import more_cache
+from tpudeploy.sizing.search import budget_with, starts
 
 # As in the alerts that operators set. Blocks that are only kept for reuse are free.
 KV_CACHE_FULL = 0.85

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable
 from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import HbmBudget, Unsized
-from tpudeploy.domain.frozen import frozen, replace
-from tpudeploy.sizing.budget import compute_budget
-from tpudeploy.sizing.programs import program_room
-from tpudeploy.sizing.stages import can_be_split
+from tpudeploy.domain.frozen import replace
+from tpudeploy.sizing.search import (
+    KV_TYPE_KEY,
+    LENGTH_KEY,
+    SMALL_KV_TYPE,
+    SPLIT_KEYS,
+    STAGES_KEY,
+    TYPE_KEY,
+    UTILIZATION_KEY,
+    SizingRemedy,
+    budget_with,
+    host_stages,
+    largest_utilization,
+    small_cache,
+    splits,
+    starts,
+)
 
-UTILIZATION_KEY, LENGTH_KEY, TYPE_KEY = "hbm_utilization", "max_model_len", "tpu.type"
-SPLIT_KEYS = ("tensor_parallel_size", "data_parallel_size")
-STAGES_KEY = "args.pipeline_parallel_size"
 _STEP = 16  # the smallest block: lengths between two blocks cost the same
 _WORTH_A_RESTART = 1.01  # a gain below one in a hundred is noise
 _LONG = 8_192  # just beyond it the default block shrinks from 256 to 16: the one place where more may cost less
-
-
-@frozen
-class SizingRemedy:
-    """A change with which the server starts. `settings` are keys of a profile with their values.
-
-    `budget` is what it then holds. `most`, where utilization is raised, is what the largest safe value holds.
-    """
-
-    settings: Mapping[str, object]
-    budget: HbmBudget
-    most: HbmBudget | None = None
-
-
-def budget_with(budget: HbmBudget, **changes: Any) -> HbmBudget | None:
-    """Return the budget with other settings of the engine, or None where these are not possible."""
-    other = compute_budget(budget.model, budget.accelerator, replace(budget.engine, **changes))
-    return other if isinstance(other, HbmBudget) else None
 
 
 def longest(budget: HbmBudget) -> int:
@@ -78,42 +71,20 @@ def fit_length(budget: HbmBudget | Unsized) -> HbmBudget | Unsized:
     return shortened or budget
 
 
-def starts(budget: HbmBudget) -> bool:
-    """Return whether it holds a request, and leaves programs the room with which boots are known to succeed."""
-    room = budget.free_bytes_per_chip + budget.program_bytes_per_chip
-    return budget.holds_a_request and room >= program_room(budget.model, budget.engine).proven
-
-
-def largest_utilization(budget: HbmBudget) -> float:
-    """Return the largest utilization of two decimals with which boots are known to succeed."""
-    return program_room(budget.model, budget.engine).utilization(budget.hbm_bytes_per_chip)
-
-
 def best_copies(budget: HbmBudget) -> HbmBudget | None:
     """Return the split of the same devices into copies that holds the most tokens, if it beats this one."""
     if budget.accelerator.hosts > 1:
         return None  # one copy spans the hosts: copies are replicas, each on a slice of its own
     devices = budget.engine.tensor_parallel * budget.engine.data_parallel
-    splits = [split for split in _splits(budget, budget.accelerator, devices) if split.holds_a_request]
-    best = max(splits, key=lambda split: split.kv_cache_tokens, default=budget)
+    copies = [split for split in splits(budget, budget.accelerator, devices) if split.holds_a_request]
+    best = max(copies, key=lambda split: split.kv_cache_tokens, default=budget)
     return best if best.kv_cache_tokens > budget.kv_cache_tokens else None
 
 
 def best_stages(budget: HbmBudget) -> HbmBudget | None:
     """Return the split of several hosts into pipeline stages, one for each host, if it holds more tokens than this."""
-    stages = _host_stages(budget, budget.accelerator)
+    stages = host_stages(budget, budget.accelerator)
     return stages if stages is not None and stages.kv_cache_tokens > budget.kv_cache_tokens else None
-
-
-def _host_stages(budget: HbmBudget, kind: AcceleratorType) -> HbmBudget | None:
-    """Return the split of a slice of several hosts of which vLLM's tests pass: TP in a host x PP across hosts."""
-    if kind.hosts == 1 or not can_be_split(budget.model):
-        return None
-    engine = replace(
-        budget.engine, tensor_parallel=kind.devices_per_host, data_parallel=1, pipeline_parallel=kind.hosts
-    )
-    split = compute_budget(budget.model, kind, engine)
-    return split if isinstance(split, HbmBudget) else None
 
 
 def lightest(budget: HbmBudget) -> HbmBudget:
@@ -122,22 +93,10 @@ def lightest(budget: HbmBudget) -> HbmBudget:
     Several hosts are split into pipeline stages, where the model can be.
     """
     kinds = catalog.accelerator_types()
-    splits = [split for kind in kinds if kind.hosts == 1 for split in _splits(budget, kind, kind.devices)]
-    stages = [_host_stages(budget, kind) for kind in kinds if _is_of_hosts(kind)]
-    splits += [split for split in stages if split is not None]
-    return min((budget, *splits), key=lambda split: split.weights_bytes_per_chip / split.hbm_bytes_per_chip)
-
-
-def _splits(budget: HbmBudget, kind: AcceleratorType, devices: int) -> Iterator[HbmBudget]:
-    """Yield every split of this number of devices into copies of the model."""
-    for tensor in range(1, devices + 1):
-        if devices % tensor == 0:
-            engine = replace(
-                budget.engine, tensor_parallel=tensor, data_parallel=devices // tensor, pipeline_parallel=1
-            )
-            split = compute_budget(budget.model, kind, engine)
-            if isinstance(split, HbmBudget):
-                yield split
+    ways = [split for kind in kinds if kind.hosts == 1 for split in splits(budget, kind, kind.devices)]
+    stages = [host_stages(budget, kind) for kind in kinds if _is_of_hosts(kind)]
+    ways += [split for split in stages if split is not None]
+    return min((budget, *ways), key=lambda split: split.weights_bytes_per_chip / split.hbm_bytes_per_chip)
 
 
 def _split_settings(budget: HbmBudget) -> dict[str, object]:
@@ -154,7 +113,7 @@ def more_cache(budget: HbmBudget) -> tuple[SizingRemedy, ...]:
     options: list[tuple[dict[str, object], HbmBudget | None]] = [
         ({"args.num_gpu_blocks_override": "null"}, budget_with(budget, blocks_override=None)),
         ({UTILIZATION_KEY: most}, budget_with(budget, utilization=most) if most > engine.utilization else None),
-        ({"kv_cache_dtype": "fp8"}, budget_with(budget, kv_dtype="fp8")),
+        ({KV_TYPE_KEY: SMALL_KV_TYPE}, small_cache(budget)),
         ({LENGTH_KEY: half}, budget_with(budget, max_model_len=half)),
         ({} if copies is None else _split_settings(copies), copies),
     ]
@@ -164,8 +123,8 @@ def more_cache(budget: HbmBudget) -> tuple[SizingRemedy, ...]:
     if larger is not None:
         # A slice of several hosts is larger than any of one host, so there are no stages to undo here. Copies of a
         # model whose KV heads are fewer than the chips hold more than one copy over all of them.
-        splits = [split for split in _splits(budget, larger, larger.devices) if split.holds_a_request]
-        best = max(splits, key=lambda split: (split.kv_cache_tokens, split.engine.tensor_parallel), default=None)
+        ways = [split for split in splits(budget, larger, larger.devices) if split.holds_a_request]
+        best = max(ways, key=lambda split: (split.kv_cache_tokens, split.engine.tensor_parallel), default=None)
         if best is not None:
             options.append(({TYPE_KEY: larger.name, **_split_settings(best)}, best))
     least = budget.kv_cache_tokens * _WORTH_A_RESTART
@@ -177,7 +136,7 @@ def more_cache(budget: HbmBudget) -> tuple[SizingRemedy, ...]:
 
 
 def remedies(budget: HbmBudget, *, allow_copies: bool = True) -> tuple[SizingRemedy, ...]:
-    """Return what would let this start, cheapest first: another utilization, a shorter length, another slice.
+    """Return what would let this start, mildest first: utilization, a KV cache in fp8, a shorter length, another slice.
 
     Each holds one request of full length and leaves the room for programs with which boots are known to succeed. A
     length is shortened at this utilization, or where that is not enough at the largest safe one. Without
@@ -185,7 +144,8 @@ def remedies(budget: HbmBudget, *, allow_copies: bool = True) -> tuple[SizingRem
     """
     by_utilization = _by_utilization(budget)
     by_length = _by_length(budget) or (None if by_utilization else _by_both(budget))
-    ways = (by_utilization, by_length, _by_slice(budget, allow_copies=allow_copies))
+    by_kv_type = _by_kv_type(budget, with_utilization=by_utilization is None)
+    ways = (by_utilization, by_kv_type, by_length, _by_slice(budget, allow_copies=allow_copies))
     return tuple(way for way in ways if way is not None)
 
 
@@ -200,6 +160,18 @@ def _by_utilization(budget: HbmBudget) -> SizingRemedy | None:
     _, least = _bisect(lambda percent: not _fits(budget, utilization=percent / 100), 0, most)
     fitting = budget_with(budget, utilization=least / 100)
     return None if fitting is None else SizingRemedy(settings={UTILIZATION_KEY: least / 100}, budget=fitting, most=best)
+
+
+def _by_kv_type(budget: HbmBudget, *, with_utilization: bool) -> SizingRemedy | None:
+    """Return a KV cache in fp8, at the nearest utilization with which it starts if another one may be set."""
+    small = small_cache(budget)
+    if small is None:
+        return None
+    settings = {KV_TYPE_KEY: SMALL_KV_TYPE}
+    if starts(small):
+        return SizingRemedy(settings=settings, budget=small)
+    way = _by_utilization(small) if with_utilization else None
+    return None if way is None else replace(way, settings={**settings, **way.settings})
 
 
 def _by_length(budget: HbmBudget) -> SizingRemedy | None:
@@ -218,7 +190,7 @@ def _by_both(budget: HbmBudget) -> SizingRemedy | None:
 
 
 def _by_slice(budget: HbmBudget, *, allow_copies: bool) -> SizingRemedy | None:
-    """Return the fewest chips of one host that do, of this generation or else of another: one with a known limit first.
+    """Return the fewest chips of one host that do, of this generation, or the cheapest of another whose limit is known.
 
     Utilization is changed too where it must be, the length only where no slice holds the whole.
     """
@@ -227,6 +199,7 @@ def _by_slice(budget: HbmBudget, *, allow_copies: bool) -> SizingRemedy | None:
         return _by_hosts(budget)
     same = [kind for kind in catalog.generation(present.generation).types if kind.chips >= present.chips]
     others = [kind for kind in catalog.accelerator_types() if kind.generation != present.generation]
+    others.sort(key=_least_usd_per_hour)
     measured = [kind for kind in others if has_limit(kind)]
     for kinds in (same, measured, [kind for kind in others if not has_limit(kind)]):
         for shortens in (False, True):
@@ -237,12 +210,18 @@ def _by_slice(budget: HbmBudget, *, allow_copies: bool) -> SizingRemedy | None:
     return _by_hosts(budget)
 
 
+def _least_usd_per_hour(kind: AcceleratorType) -> float:
+    """Return the lowest list price of the slice anywhere, by any provisioning model; infinite where none is known."""
+    regions = catalog.generation(kind.generation).prices.values()
+    return kind.chips * min((usd for prices in regions for usd in prices.values()), default=math.inf)
+
+
 def _by_hosts(budget: HbmBudget) -> SizingRemedy | None:
     """Return the fewest hosts of one slice that do, in pipeline stages: of this generation first."""
     kinds = [kind for kind in catalog.accelerator_types() if _is_of_hosts(kind) and has_limit(kind)]
     present = budget.accelerator
     for kind in sorted(kinds, key=lambda kind: (kind.generation != present.generation, kind.chips)):
-        split = _host_stages(budget, kind)
+        split = host_stages(budget, kind)
         way = None if split is None or split.engine == budget.engine else _with_changes(split, shortens=False)
         if way is not None:
             slice_type = {} if kind.name == present.name else {TYPE_KEY: kind.name}
@@ -264,7 +243,7 @@ def _on(budget: HbmBudget, kind: AcceleratorType, *, allow_copies: bool, shorten
     """Return what does on this slice: one copy over all its devices, else the split that holds the most tokens."""
     is_same_slice, present = kind.name == budget.accelerator.name, budget.engine.tensor_parallel
     ways = []
-    for split in _splits(budget, kind, kind.devices):
+    for split in splits(budget, kind, kind.devices):
         is_present = is_same_slice and split.engine.tensor_parallel == present
         way = None if is_present else _with_changes(split, shortens=shortens)
         if way is not None:
@@ -281,4 +260,5 @@ def _on(budget: HbmBudget, kind: AcceleratorType, *, allow_copies: bool, shorten
 def _with_changes(split: HbmBudget, *, shortens: bool) -> SizingRemedy | None:
     if starts(split):
         return SizingRemedy(settings={}, budget=split)
-    return _by_utilization(split) or ((_by_length(split) or _by_both(split)) if shortens else None)
+    milder = _by_utilization(split) or _by_kv_type(split, with_utilization=True)
+    return milder or ((_by_length(split) or _by_both(split)) if shortens else None)

@@ -12,8 +12,8 @@ from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import EngineSettings, HbmBudget, Unsized
 from tpudeploy.domain.frozen import frozen, replace
-from tpudeploy.sizing.advice import starts
 from tpudeploy.sizing.budget import compute_budget
+from tpudeploy.sizing.search import starts
 
 _KV_DTYPES = ("auto", "fp8")
 _UTILIZATIONS = (0.80, 0.90, 0.92, 0.95)

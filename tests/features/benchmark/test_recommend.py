@@ -61,11 +61,63 @@ def _options(*more: str, users: int = 64) -> tuple[str, ...]:
 def test_without_a_run_the_size_model_recommends_and_says_that_it_does(run: Run) -> None:
     result = run(*_options())
     assert result.code == 0, result.all
+    assert "v5litepod-1, tensor parallel 1, flex-start, at " in result.err
     assert "v6e-1, tensor parallel 1, spot, at " in result.err
     assert "knows memory, not speed" in result.err
     profile = yaml.safe_load(result.out)
+    assert profile["tpu"]["type"] == "v5litepod-1"
+    assert profile["placement"]["provisioning"] == ["flex-start"]
+
+
+LLAMA = Path(__file__).parents[3] / "profiles" / "llama-3.1-8b-v6e1.yaml"
+
+
+def _llama(run: Run, folder: Path, *settings: str, users: int) -> Mapping[str, Any]:
+    """Return the recommended profile, which `validate` accepts and `size` finds room in for the users."""
+    (folder / "llama.yaml").write_text(LLAMA.read_text())
+    words = [word for setting in settings for word in ("--set", setting)]
+    result = run("recommend", "llama.yaml", "--users", str(users), "--context", "4096", "--output", "256", *words)
+    assert result.code == 0, result.all
+    (folder / "recommended.yaml").write_text(result.out)
+    assert run("validate", "recommended.yaml").code == 0
+    sized = json.loads(run("size", "recommended.yaml", "--json").out)
+    assert sized["fits"]
+    assert sized["kv_cache_tokens"] >= users * (4096 + 256)
+    profile: Mapping[str, Any] = yaml.safe_load(result.out)
+    return profile
+
+
+def test_the_workload_decides_the_length_not_the_profile(run: Run, tmp_path: Path) -> None:
+    profile = _llama(run, tmp_path, "serving.max_model_len=131072", users=8)
+    assert profile["serving"]["max_model_len"] == 5 * 1024
     assert profile["tpu"]["type"] == "v6e-1"
-    assert profile["placement"]["provisioning"] == ["spot"]
+
+
+@pytest.mark.parametrize(
+    ("users", "settings"),
+    [
+        (8, (0.7, "auto", "v6e-1")),
+        (16, (0.96, "auto", "v6e-1")),
+        (40, (0.96, "fp8", "v6e-1")),
+        (60, (0.93, "auto", "v5litepod-4")),
+    ],
+)
+def test_the_mildest_change_serves_it_before_a_larger_slice_is_paid(
+    run: Run, tmp_path: Path, users: int, settings: tuple[float, str, str]
+) -> None:
+    """More utilization costs nothing, a KV cache in fp8 some accuracy, and another slice money."""
+    written = ("serving.hbm_utilization=0.7", "serving.kv_cache_dtype=auto")
+    profile = _llama(run, tmp_path, *written, users=users)
+    serving = profile["serving"]
+    assert (serving["hbm_utilization"], serving["kv_cache_dtype"], profile["tpu"]["type"]) == settings
+
+
+def test_hosts_are_joined_where_no_single_one_is_enough(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "qwen.yaml").write_text((LLAMA.parent / "qwen3-235b-v6e32.yaml").read_text())
+    result = run("recommend", "qwen.yaml", "--users", "16", "--context", "4096", "--output", "256")
+    assert "v6e-32, tensor parallel 4 x pipeline parallel 8, spot, at least $" in result.err
+    assert "v6e-64" not in result.err
+    assert yaml.safe_load(result.out)["serving"]["args"]["pipeline_parallel_size"] == 8
 
 
 def test_the_profile_that_is_printed_is_one_that_serves_it(run: Run, tmp_path: Path) -> None:
@@ -162,6 +214,6 @@ def test_a_budget_holds_for_every_place_that_the_printed_profile_requests(run: R
 def test_places_without_a_known_price_make_the_cost_a_lower_bound(run: Run) -> None:
     zones = ("-set", "placement.zones=[us-east5-a, southamerica-west1-a]", "-set", "placement.provisioning=[spot]")
     result = run(*_options(*zones, users=8))
-    assert "at least $1,024 a month (1 of its places have no known price)" in result.err
+    assert "at least $1,024 a month (1 of its places has no known price)" in result.err
     limited = run(*_options(*zones, "--budget", "1100", users=8))
     assert yaml.safe_load(limited.out)["placement"]["max_price_per_chip_hour"] == 1.4033

@@ -7,7 +7,7 @@ from math import ceil, floor
 
 from tpudeploy.boot_log.settings import EngineFacts, parse_size
 from tpudeploy.boot_log.signatures.row import Signature
-from tpudeploy.sizing import advice
+from tpudeploy.sizing import advice, search
 from tpudeploy.sizing.numbers import parse_number
 from tpudeploy.sizing.programs import room_beside
 
@@ -46,13 +46,13 @@ def _most_utilization(facts: EngineFacts) -> float:
     """Return the largest share that leaves room for programs, as `size` and `validate` compute it with a profile."""
     if facts.budget is None:
         return _MOST_UTILIZATION
-    return min(_MOST_UTILIZATION, advice.largest_utilization(facts.budget))
+    return min(_MOST_UTILIZATION, search.largest_utilization(facts.budget))
 
 
 def _least_utilization(facts: EngineFacts) -> float:
     """Return the utilization that `size` and `validate` advise with a profile, or 0.0."""
     ways = () if facts.budget is None or facts.budget.holds_a_request else advice.remedies(facts.budget)
-    alone = [way for way in ways if way.settings.keys() == {advice.UTILIZATION_KEY}]
+    alone = [way for way in ways if way.settings.keys() == {search.UTILIZATION_KEY}]
     return alone[0].budget.engine.utilization if alone else 0.0
 
 
@@ -89,6 +89,9 @@ def _too_long(match: re.Match[str], facts: EngineFacts) -> str:
     lengths = [length for length in (planned, int(estimate or 0)) if 0 < length < refused]
     higher = _higher_utilization(facts)
     other = f", or {higher[0].lower()}{higher[1:]}" if higher else ""
+    ways = () if facts.budget is None or facts.budget.holds_a_request else advice.remedies(facts.budget)
+    if any(way.settings.keys() == {search.KV_TYPE_KEY} for way in ways):
+        other += f", or set serving.kv_cache_dtype to {search.SMALL_KV_TYPE}"
     if lengths:
         return f"Set serving.max_model_len to {lengths[0]} or less (now {match['asked']}){other}."
     return f"Lower serving.max_model_len{other}."
@@ -177,10 +180,10 @@ def _is_not_quantized(match: re.Match[str], facts: EngineFacts) -> bool:
 def _larger_slice(facts: EngineFacts, needed: float | None = None) -> str:
     """Return the smallest slice that would do, if a profile tells it; tensor parallelism shares the weights."""
     ways = () if facts.budget is None else advice.remedies(facts.budget)
-    slices = [way for way in ways if advice.TYPE_KEY in way.settings]
+    slices = [way for way in ways if search.TYPE_KEY in way.settings]
     if slices:
         doubt = "" if advice.has_limit(slices[0].budget.accelerator) else ", whose HBM limit is not recorded"
-        return f"Or take tpu.type {slices[0].settings[advice.TYPE_KEY]}{doubt}."
+        return f"Or take tpu.type {slices[0].settings[search.TYPE_KEY]}{doubt}."
     chip = "a chip with more HBM" if needed else "a slice with more chips (tensor_parallel_size shares the weights)"
     return f"Or take {chip}."
 

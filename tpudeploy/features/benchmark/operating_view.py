@@ -50,7 +50,7 @@ def recommendation(recommendation: Recommendation, paint: Paint) -> str:
 def _lines(recommendation: Recommendation, paint: Paint) -> Iterator[str]:
     choices, refused = recommendation.choices, recommendation.refused
     yield f"For {_workload(recommendation.workload)}:"
-    for position, choice in enumerate(choices[: _MOST_OTHERS + 1]):
+    for position, choice in enumerate(_first_of_each_slice(choices)[: _MOST_OTHERS + 1]):
         line = f"  {_choice(choice)}"
         yield line if position else paint.bold(line)
         yield paint.dim(f"      {words.plain(choice.why)}")
@@ -64,6 +64,12 @@ def _lines(recommendation: Recommendation, paint: Paint) -> Iterator[str]:
         yield paint.dim(f"  not {words.plain(line)}")
     if len(refused) > _MOST_OTHERS:
         yield paint.dim(f"  and {len(refused) - _MOST_OTHERS} more (--json has them)")
+
+
+def _first_of_each_slice(choices: Sequence[Choice]) -> list[Choice]:
+    """Return the best split of each slice, and every run."""
+    firsts = {(choice.run, choice.accelerator_type): choice for choice in reversed(choices)}
+    return [choice for choice in choices if firsts[choice.run, choice.accelerator_type] is choice]
 
 
 def _workload(workload: Workload) -> str:
@@ -81,6 +87,8 @@ def _choice(choice: Choice) -> str:
     ranks = settings.get("data_parallel_size", 1)
     if split and ranks != 1:
         split += f" x data parallel {ranks}"
+    if settings.get("pipeline_parallel_size"):
+        split += f" x pipeline parallel {settings['pipeline_parallel_size']}"
     provisioning = settings.get("provisioning")
     models = ", ".join(map(str, provisioning)) if isinstance(provisioning, list) else ""
     month = choice.usd_per_month
@@ -88,7 +96,8 @@ def _choice(choice: Choice) -> str:
     about = "about" if choice.is_measured else bound
     price = "at an unknown price" if month is None else f"{about} ${month:,.0f} a month"
     if choice.unknown_prices:
-        price += f" ({choice.unknown_prices} of its places have no known price)"
+        has = "has" if choice.unknown_prices == 1 else "have"
+        price += f" ({choice.unknown_prices} of its places {has} no known price)"
     evidence = f"run {choice.run}{f', {EMULATOR}' if choice.is_emulated else ''}"
     replicas = settings.get("replicas", 1)
     slices = choice.accelerator_type if replicas == 1 else f"{replicas} replicas of {choice.accelerator_type}"

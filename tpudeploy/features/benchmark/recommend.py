@@ -1,31 +1,47 @@
 """Recommendation of a slice for a workload: measured runs, cheapest first, or else slices with enough memory.
 
+Without a run, everything that a profile may change freely is varied (`tpudeploy.sizing.search`): slice, generation,
+split, utilization, type of the KV cache. The workload decides the length.
+
 Why: decision 37 in docs/decisions.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.budget import EngineSettings, HbmBudget
+from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
+from tpudeploy.domain.diagnostics import Severity
 from tpudeploy.domain.frozen import frozen, replace
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.features.benchmark.recommendation import HOURS_PER_MONTH, Choice, Recommendation, Workload
 from tpudeploy.features.benchmark.run import Cell, Run
 from tpudeploy.reconcile import prices
 from tpudeploy.sizing.budget import compute_budget
-from tpudeploy.sizing.serve import ServingAnswer, can_serve
+from tpudeploy.sizing.checks import check
+from tpudeploy.sizing.search import STAGES_KEY, SizingRemedy, host_stages, tunings
+from tpudeploy.sizing.serve import ServingAnswer, ServingCapacity, can_serve
 from tpudeploy.sizing.sweep import fault
 
 _LENGTH_STEP = 1_024
 _EMULATED = "it was measured on the emulator, where no model runs (--emulated accepts it)"
 _ENGINE_SETTINGS = ("tensor_parallel_size", "data_parallel_size", "max_model_len")
+_STAGES = f"serving.{STAGES_KEY}"
+
+# The deployment of the profile with these settings on top, or the first problem of such a profile.
+DeploymentWith = Callable[[Mapping[str, Json]], Deployment | str]
 
 
 def recommend(
-    deployment: Deployment, workload: Workload, runs: Iterable[Run], *, takes_emulated: bool = False
+    deployment: Deployment,
+    workload: Workload,
+    runs: Iterable[Run],
+    deployment_with: DeploymentWith,
+    *,
+    takes_emulated: bool = False,
 ) -> Recommendation:
     """Return the choices for the deployment's model; its other settings stay unless they are in the way.
 
@@ -37,19 +53,22 @@ def recommend(
         if run.subject.model_id != deployment.model_id or not run.subject.chips:
             continue
         is_refused = run.subject.is_emulated and not takes_emulated
-        choice = _EMULATED if is_refused else _measured_choice(run, workload, deployment)
+        choice = _EMULATED if is_refused else _measured_choice(run, workload, deployment, deployment_with)
         if isinstance(choice, str):
             refused.append(f"run {run.id} on {run.subject.hardware}: {choice}")
         else:
             choices.append(choice)
     if not choices:
-        choices, refused_sizes = _sized_choices(deployment, workload)
+        choices, refused_sizes = _sized_choices(deployment, workload, deployment_with)
         refused += refused_sizes
+    # Of equal price, what was found first: the splits of a slice come best first.
     choices.sort(key=lambda choice: (choice.usd_per_month is None, choice.usd_per_month or 0.0))
     return Recommendation(workload=workload, choices=tuple(choices), refused=tuple(refused))
 
 
-def _measured_choice(run: Run, workload: Workload, deployment: Deployment) -> Choice | str:
+def _measured_choice(
+    run: Run, workload: Workload, deployment: Deployment, deployment_with: DeploymentWith
+) -> Choice | str:
     """Return the choice that a run supports, or why it supports none."""
     cells = [cell for cell in run.cells if _covers(cell, workload)]
     if not cells:
@@ -64,7 +83,7 @@ def _measured_choice(run: Run, workload: Workload, deployment: Deployment) -> Ch
     month = None if run.subject.usd_per_hour is None else run.subject.usd_per_hour * HOURS_PER_MONTH
     if _is_too_expensive(month, workload):
         return "its price is unknown" if month is None else f"it costs ${month:,.0f} a month"
-    cost = _cost_of_run(run, workload, deployment)
+    cost = _cost_of_run(run, workload, deployment, deployment_with)
     if isinstance(cost, str):
         return cost
     streams, context, output = cell.point.sizes
@@ -80,13 +99,18 @@ def _measured_choice(run: Run, workload: Workload, deployment: Deployment) -> Ch
     )
 
 
-def _cost_of_run(run: Run, workload: Workload, deployment: Deployment) -> _Cost | str:
+def _cost_of_run(run: Run, workload: Workload, deployment: Deployment, deployment_with: DeploymentWith) -> _Cost | str:
     """Return what keeps a run's profile within the budget: it was paid at its place, and others may grant a slice."""
     kind = catalog.accelerator_type(run.subject.accelerator_type)
     if kind is None or workload.usd_per_month is None:
         return _Cost(usd_per_month=None, settings={})
     models = run.subject.provisioning.split(", ") if run.subject.provisioning else []
-    return _cost(deployment, kind, models, max(1, len(run.subject.replicas)), workload)
+    on_kind = deployment_with(_slice_settings(deployment, kind))
+    return (
+        on_kind
+        if isinstance(on_kind, str)
+        else _cost(on_kind, kind, models, max(1, len(run.subject.replicas)), workload)
+    )
 
 
 def _covers(cell: Cell, workload: Workload) -> bool:
@@ -120,79 +144,149 @@ def _measured_settings(run: Run, replicas: int) -> Iterator[tuple[str, Json]]:
         yield "replicas", count
 
 
-def _sized_choices(deployment: Deployment, workload: Workload) -> tuple[list[Choice], list[str]]:
-    current = deployment.budget
-    if not isinstance(current, HbmBudget):
-        return [], [f"the size model: {current.because}"]
-    choices, refused = [], []
-    provisioning = _cheapest_model(deployment)
+def _sized_choices(
+    deployment: Deployment, workload: Workload, deployment_with: DeploymentWith
+) -> tuple[list[Choice], list[str]]:
+    if not isinstance(deployment.budget, HbmBudget):
+        return [], [f"the size model: {deployment.budget.because}"]
+    choices: list[Choice] = []
+    refused: list[str] = []
     # The router of several replicas is taken to give each of them an equal share of the users.
     replicas = deployment.replicas
     workload = replace(workload, users=-(-workload.users // replicas))
-    for kind, engine in _engines(current, workload):
-        name = f"{kind.name}, tensor parallel {engine.tensor_parallel} x data parallel {engine.data_parallel}"
-        sized = compute_budget(current.model, kind, engine)
-        problem = fault(sized)
-        if problem or not isinstance(sized, HbmBudget):
-            refused.append(f"{name}: {problem}")
+    for kind in catalog.accelerator_types():
+        if kind.hosts > 1 and any(_generation(choice) == kind.generation for choice in choices):
+            continue  # a slice of fewer hosts serves it
+        on_kind = deployment_with(_slice_settings(deployment, kind))
+        if isinstance(on_kind, str):
+            refused.append(f"{kind.name}: {on_kind}")
             continue
-        verdict = can_serve(sized, users=workload.users, context=workload.context_tokens, output=workload.output_tokens)
-        cost = _cost(deployment, kind, [provisioning] if provisioning else [], replicas, workload)
-        if verdict.service is not ServingAnswer.FITS:
-            refused.append(f"{name}: {_at_each(replicas)}{verdict.why}")
-        elif isinstance(cost, str):
-            refused.append(f"{name}: {cost}")
-        else:
-            settings = {**_sized_settings(kind, engine, provisioning), **cost.settings}
+        provisioning = _cheapest_model(on_kind)
+        cost = _cost(on_kind, kind, [provisioning] if provisioning else [], replicas, workload)
+        if isinstance(cost, str):
+            refused.append(f"{kind.name}: {cost}")
+            continue
+        ways, problem = _ways(on_kind, kind, workload)
+        if not ways:
+            refused.append(f"{kind.name}: {_at_each(replicas)}{problem}")
+        for way, capacity in ways:
+            settings = {**_slice_settings(deployment, kind), **_sized_settings(way, provisioning), **cost.settings}
             settings |= {"replicas": replicas} if replicas > 1 else {}
-            why = f"{_at_each(replicas)}{verdict.why}"
+            problem = _error(deployment_with(settings))
+            if problem:
+                refused.append(f"{kind.name}: {problem}")
+                continue
             choices.append(
                 Choice(
                     settings=settings,
                     accelerator_type=kind.name,
                     usd_per_month=cost.usd_per_month,
                     unknown_prices=cost.unknown_prices,
-                    why=why,
+                    why=f"{_at_each(replicas)}{_differences(way)}{capacity.why}",
                 )
             )
     return choices, refused
+
+
+def _ways(
+    deployment: Deployment, kind: AcceleratorType, workload: Workload
+) -> tuple[list[tuple[SizingRemedy, ServingCapacity]], str]:
+    """Return the mildest change of each split of the slice with which it serves, best first; or what is in the way."""
+    present = deployment.budget
+    if not isinstance(present, HbmBudget):
+        return [], present.because
+    ways, problems = [], []
+    for split in _splits(present, kind, workload):
+        for settings, way in tunings(split):
+            capacity = can_serve(
+                way, users=workload.users, context=workload.context_tokens, output=workload.output_tokens
+            )
+            problem = fault(way) or ("" if capacity.service is ServingAnswer.FITS else capacity.why)
+            if not problem:
+                ways.append((SizingRemedy(settings=settings, budget=way), capacity))
+                break
+            problems.append((-capacity.at_once, problem))
+    ways.sort(key=lambda way: (len(way[0].settings), -way[1].at_once))
+    return ways, min(problems)[1] if problems else "the model cannot be split over it"
+
+
+def _splits(present: HbmBudget, kind: AcceleratorType, workload: Workload) -> Iterator[HbmBudget]:
+    """Yield each split of the slice, at the least length and sequences for the workload."""
+    tokens = workload.context_tokens + workload.output_tokens
+    length = min(-(-tokens // _LENGTH_STEP) * _LENGTH_STEP, max(present.model.max_position, tokens))
+    engine = replace(present.engine, max_model_len=length)
+    for data in (n for n in range(1, kind.devices + 1) if kind.hosts == 1 and kind.devices % n == 0):
+        sized = compute_budget(
+            present.model,
+            kind,
+            replace(
+                engine,
+                tensor_parallel=kind.devices // data,
+                data_parallel=data,
+                pipeline_parallel=1,
+                max_num_seqs=max(engine.max_num_seqs, -(-workload.users // data)),
+            ),
+        )
+        if isinstance(sized, HbmBudget):
+            yield sized
+    if kind.hosts > 1:
+        most = max(engine.max_num_seqs, workload.users)
+        stages = host_stages(replace(present, engine=replace(engine, max_num_seqs=most)), kind)
+        if stages is not None:
+            yield stages
+
+
+def _generation(choice: Choice) -> str:
+    kind = catalog.accelerator_type(choice.accelerator_type)
+    return "" if kind is None else kind.generation
+
+
+def _error(deployment: Deployment | str) -> str:
+    """Return why a profile with these settings is refused, "" if it is valid."""
+    if isinstance(deployment, str):
+        return deployment
+    errors = (diagnostic.message for diagnostic in check([deployment]) if diagnostic.severity is Severity.ERROR)
+    return next(errors, "")
 
 
 def _at_each(replicas: int) -> str:
     return "" if replicas == 1 else f"on each of {replicas} replicas, "
 
 
-def _sized_settings(kind: AcceleratorType, engine: EngineSettings, provisioning: str) -> dict[str, Json]:
+def _differences(way: SizingRemedy) -> str:
+    """Return the settings that differ from the profile's, for a person, and nothing where none does."""
+    parts = [
+        f"{key} {value:.2f}" if isinstance(value, float) else f"{key} {value}" for key, value in way.settings.items()
+    ]
+    return f"with {', '.join(parts)}, " if parts else ""
+
+
+def _slice_settings(deployment: Deployment, kind: AcceleratorType) -> dict[str, Json]:
+    """Return the settings with which a profile names this slice, whole, and another generation's own runtime."""
     settings: dict[str, Json] = {
         "tpu.type": kind.name,
+        "serving.tensor_parallel_size": kind.devices_per_host,
+        "serving.data_parallel_size": 1,
+    }
+    if kind.hosts > 1:
+        settings[_STAGES] = kind.hosts
+    elif _STAGES in deployment.origins:
+        settings[_STAGES] = None
+    if kind.generation != deployment.accelerator.generation and "tpu.runtime_version" in deployment.origins:
+        settings["tpu.runtime_version"] = None
+    return settings
+
+
+def _sized_settings(way: SizingRemedy, provisioning: str) -> dict[str, Json]:
+    engine = way.budget.engine
+    settings: dict[str, Json] = {
         "serving.tensor_parallel_size": engine.tensor_parallel,
         "serving.data_parallel_size": engine.data_parallel,
         "serving.max_model_len": engine.max_model_len,
         "serving.max_num_seqs": engine.max_num_seqs,
+        **{f"serving.{key}": to_json(value) for key, value in way.settings.items()},
     }
     return {**settings, "placement.provisioning": [provisioning]} if provisioning else settings
-
-
-def _engines(current: HbmBudget, workload: Workload) -> Iterator[tuple[AcceleratorType, EngineSettings]]:
-    """Yield each slice of one host with each split of it, at the least length and sequences for the workload."""
-    engine, tokens = current.engine, workload.context_tokens + workload.output_tokens
-    length = min(-(-tokens // _LENGTH_STEP) * _LENGTH_STEP, max(current.model.max_position, tokens))
-    for kind in catalog.generation(current.accelerator.generation).types:
-        for tensor in range(1, kind.devices + 1):
-            if kind.hosts > 1 or kind.devices % tensor:
-                continue
-            data = kind.devices // tensor
-            yield (
-                kind,
-                replace(
-                    engine,
-                    tensor_parallel=tensor,
-                    data_parallel=data,
-                    pipeline_parallel=1,
-                    max_model_len=max(length, engine.max_model_len),
-                    max_num_seqs=max(engine.max_num_seqs, -(-workload.users // data)),
-                ),
-            )
 
 
 @frozen
@@ -216,7 +310,7 @@ def _cost(
     """
     chips = HOURS_PER_MONTH * kind.chips * replicas
     router = (prices.router_usd_per_hour(deployment) or 0.0) * HOURS_PER_MONTH
-    places = _usd_per_chip_hour(deployment, kind, models)
+    places = _usd_per_chip_hour(deployment, models)
     known_prices = [usd for usd in places if usd is not None]
     unknown_prices = len(places) - len(known_prices)
     budget = workload.usd_per_month
@@ -234,17 +328,9 @@ def _cost(
     return _Cost(usd_per_month=most * chips + router, settings=settings)
 
 
-def _usd_per_chip_hour(deployment: Deployment, kind: AcceleratorType, models: Sequence[str]) -> list[float | None]:
-    """Return the price of each place that the profile may request, with these provisioning models instead of its own.
-
-    Without models, its own stay.
-    """
-    candidates = [each for each in deployment.candidates if not models or each.provisioning in models]
-    if candidates and kind.generation == deployment.accelerator.generation:
-        return [candidate.usd_per_chip_hour for candidate in candidates]
-    zones = dict.fromkeys(candidate.zone for candidate in deployment.candidates)
-    wishes = models or list(dict.fromkeys(candidate.provisioning for candidate in deployment.candidates))
-    return [catalog.usd_per_chip_hour(kind.generation, zone.region, model) for zone in zones for model in wishes]
+def _usd_per_chip_hour(deployment: Deployment, models: Sequence[str]) -> list[float | None]:
+    """Return the price of each place the profile may request by these provisioning models, or by its own if none."""
+    return [each.usd_per_chip_hour for each in deployment.candidates if not models or each.provisioning in models]
 
 
 def _cheapest_model(deployment: Deployment) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain import exits
+from tpudeploy.domain.errors import ConfigError
 from tpudeploy.features.benchmark.recommendation import Recommendation
 from tpudeploy.features.benchmark.store import stored_runs
 from tpudeploy.operations.declaration import (
@@ -26,8 +27,9 @@ from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
     from tpudeploy.config.profile import Profile as Checked
+    from tpudeploy.domain.deployment import Deployment, Json
     from tpudeploy.features.benchmark.recommendation import Choice
-    from tpudeploy.loading import OneProfile
+    from tpudeploy.loading import OneProfile, Profile
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
@@ -101,20 +103,38 @@ def recommend(
     deployment = loading.sized(loaded)
     require_completions(deployment, "no run and no size model tells how many requests a slice answers")
     runs = stored_runs(workspace.adapters).all()
-    recommendation = recommended(deployment, workload, runs, takes_emulated=emulated)
+    recommendation = recommended(
+        deployment, workload, runs, lambda settings: _deployment_with(loaded, settings), takes_emulated=emulated
+    )
     best = recommendation.choices[0] if recommendation.choices else None
     return Recommended(recommendation=recommendation, profile=None if best is None else _profile_for(loaded, best))
+
+
+def _deployment_with(profile: Checked, settings: Mapping[str, Json]) -> Deployment | str:
+    """Return the deployment of the profile with these settings merged on top, or its first problem."""
+    from tpudeploy.loading import sized
+
+    try:
+        return sized(_with_settings(profile, settings))
+    except ConfigError as error:
+        return error.diagnostics[0].message if error.diagnostics else str(error)
+
+
+def _with_settings(profile: Checked, settings: Mapping[str, Json]) -> Profile:
+    from tpudeploy.loading import Profile
+
+    if not isinstance(profile, Profile):
+        raise TypeError("the profile was not loaded from a file or a text")
+    return profile.with_settings(settings)
 
 
 def _profile_for(profile: Checked, choice: Choice) -> str:
     """Return the whole profile with what is recommended merged on top, each value with its origin."""
     from tpudeploy.catalog.support import model_support
-    from tpudeploy.loading import Profile, sized
+    from tpudeploy.loading import sized
     from tpudeploy.views.profile import profile as view
 
-    if not isinstance(profile, Profile):
-        raise TypeError("the profile was not loaded from a file or a text")
-    changed = profile.with_settings(choice.settings)
+    changed = _with_settings(profile, choice.settings)
     deployment = sized(changed)
     sentence = model_support(deployment.model_id, deployment.accelerator.generation).sentence
     text = f"# {sentence}.\n" if sentence else ""

@@ -10,16 +10,8 @@ from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Severity
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import LanguageModel
-from tpudeploy.sizing.advice import (
-    LENGTH_KEY,
-    SPLIT_KEYS,
-    TYPE_KEY,
-    UTILIZATION_KEY,
-    SizingRemedy,
-    has_limit,
-    lightest,
-    remedies,
-)
+from tpudeploy.sizing.advice import has_limit, lightest, remedies
+from tpudeploy.sizing.search import LENGTH_KEY, SPLIT_KEYS, TYPE_KEY, UTILIZATION_KEY, SizingRemedy
 
 _ARGS = "serving.args."
 Finder = Callable[[Deployment], Iterator[Diagnostic]]
@@ -106,7 +98,7 @@ def gib(size: int, places: int = 1) -> str:
 
 
 def ways_out(deployment: Deployment, budget: HbmBudget) -> str:
-    """Return what would let it start, with the figures that follow: utilization, then length, then a slice.
+    """Return what would let it start, with the figures that follow: mildest first.
 
     Where `budget` is a bound, a way may not be enough, and chips are not split into copies: LoRA excludes that.
     """
@@ -115,12 +107,12 @@ def ways_out(deployment: Deployment, budget: HbmBudget) -> str:
     ways = remedies(budget, allow_copies=not is_bound or lacks_limit_alone(deployment))
     if not ways:
         return _no_way(budget)
-    cheapest = ways[0].settings
+    on_this_slice = [way.settings for way in ways if TYPE_KEY not in way.settings]
     failing = ""
-    if UTILIZATION_KEY not in cheapest and LENGTH_KEY in cheapest:
+    if not any(UTILIZATION_KEY in settings for settings in on_this_slice):
         failing = "No other hbm_utilization is enough. "
-    elif UTILIZATION_KEY not in cheapest or TYPE_KEY in cheapest:
-        failing = "Neither another hbm_utilization nor a shorter max_model_len is enough. "
+        if not any(LENGTH_KEY in settings for settings in on_this_slice):
+            failing = "Neither another hbm_utilization nor a shorter max_model_len is enough. "
     return failing + "\nOr ".join(_way(deployment, way, is_bound=is_bound) for way in ways)
 
 

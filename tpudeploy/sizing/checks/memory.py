@@ -10,7 +10,7 @@ from tpudeploy.domain.budget import UTILIZATION, HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.frozen import replace
-from tpudeploy.sizing.advice import best_copies, best_stages, budget_with, longest
+from tpudeploy.sizing.advice import best_copies, best_stages, longest
 from tpudeploy.sizing.checks.check import (
     bounded,
     check_for,
@@ -26,6 +26,7 @@ from tpudeploy.sizing.checks.check import (
 from tpudeploy.sizing.kv import bytes_per_token, least_block_size
 from tpudeploy.sizing.programs import certain_bytes
 from tpudeploy.sizing.programs import program_room as room_for_programs
+from tpudeploy.sizing.search import budget_with
 
 
 @check_for(

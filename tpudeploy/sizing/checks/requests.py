@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.frozen import replace
-from tpudeploy.sizing.advice import budget_with
 from tpudeploy.sizing.checks.check import argument, bounded, check_for, engine_of, error, model_of, setting, warning
 from tpudeploy.sizing.graphs import token_buckets
+from tpudeploy.sizing.search import budget_with
 
 _STEP = "serving.max_num_batched_tokens"
 
