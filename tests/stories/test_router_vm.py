@@ -62,6 +62,34 @@ def test_apply_ends_with_a_completion_through_the_router_and_destroy_leaves_noth
     destroyed(at)
 
 
+def _hidden(seconds: float) -> Mapping[str, Any]:
+    return {"fault": "hidden-after-operation", "seconds": seconds, "times": 1, "name": "*-router-*"}
+
+
+def test_a_vm_that_is_seen_late_is_requested_once(cli: Open) -> None:
+    at = applied(cli, trouble=[_hidden(90)])
+    requests = [r for r in at.emulator.requests if r.method == "POST" and r.resource.endswith("/instances")]
+    assert len(requests) == len(machines(at)) == 1
+    unchanged = at.run("plan", "gemma.yaml", "-detailed-exitcode")
+    assert unchanged.code == 0, unchanged.all
+    destroyed(at)
+
+
+@pytest.mark.parametrize("end", ["gc", "destroy"])
+def test_a_vm_that_appears_after_it_was_forgotten_is_named_and_deleted(cli: Open, end: str) -> None:
+    at = applied(cli, trouble=[_hidden(400)])
+    at.clock.sleep(1800)
+    status = at.run("status", "gemma.yaml")
+    (late,) = [name for name in machines(at) if f"{name} (us-east5-a" in status.words]
+    assert "To delete it: tpudeploy gc" in status.words
+    if end == "gc":
+        assert at.run("gc", "-auto-approve", "gemma.yaml").code == 0
+        assert len(machines(at)) == 1
+        assert late not in machines(at)
+        complete(document(at)["url"])
+    destroyed(at)
+
+
 def test_the_plan_shows_the_vm_with_its_price(cli: Open) -> None:
     at = cli(nodes="simulated")
     result = at.run("plan", at.write(TWO))

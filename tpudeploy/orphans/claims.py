@@ -26,9 +26,11 @@ EXPLANATIONS: Mapping[str, CodePage] = {
         "Slices of this deployment that no state tracks",
         "The deployment has no state here, but the project has slices that carry its name: the state was lost, or "
         "it is in another folder, in a bucket or with a colleague. An apply would create more slices beside them, "
-        "so it stops. Adopt them (apply -adopt), which writes a new state; remove them (gc -foreign); work with "
-        "the state that tracks them (--chdir, or backend in tpudeploy.toml); or choose another name in the profile "
-        "if they belong to someone else. With -adopt, a deployment without such slices is an error: nothing is "
+        "so it stops. Work with the state that tracks them (--chdir, or -backend and backend in tpudeploy.toml): a "
+        "fresh clone has no local states, nor the marker that `state migrate` leaves, and two states of one slice "
+        "undo each other's changes. Only where the state is lost, adopt them (apply -adopt), which writes a new one, "
+        "or remove them (gc -foreign). If they belong to someone else, choose another name in the profile. "
+        "With -adopt, a deployment without such slices is an error: nothing is "
         "requested instead of what was to be adopted.",
         "tpudeploy apply -adopt PROFILE\ntpudeploy gc -foreign PROFILE",
     ),
@@ -45,7 +47,10 @@ _REMOVE = "`tpudeploy gc -foreign`, with this profile, removes them."
 _LOOK = """They have the name of a slice of this deployment, and none of the labels that tpudeploy sets, so nothing here
 deletes them. If they are yours, delete them with `gcloud`, or import them with `tpudeploy import`.
 Otherwise use another name for the deployment."""
-_ADOPT = """This plan would request more slices beside them. `tpudeploy apply -adopt` adopts them;
+_ADOPT = """This plan would request more slices beside them. Look for their state first: in a bucket (-backend),
+in another folder (--chdir), or with a colleague. A fresh clone has no local states, and does not see that
+`tpudeploy state migrate` moved one. Two states of one slice undo each other's changes.
+Only if the state is lost: `tpudeploy apply -adopt` adopts them;
 `tpudeploy gc -foreign`, with this profile, removes them.
 If they belong to someone else, use their state or another name."""
 

@@ -55,6 +55,20 @@ def test_a_plan_that_the_world_has_overtaken_is_refused_as_on_the_command_line(c
     assert len(at.requested_zones()) == requests
 
 
+def test_a_deployment_whose_profile_is_gone_is_destroyed_by_its_name(serving: CommandLine) -> None:
+    (serving.folder / "gemma.yaml").unlink()
+    with connected(serving, person=says(approve=True)) as agent:
+        plan = agent.document("plan", profiles=["gemma"], destroy=True)
+        assert "Plan: 0 to add, 0 to change, 1 to destroy." in plan["text"]
+        agent.document("destroy", plan_id=plan["plan_id"])
+        assert agent.ended()["state"] == "succeeded"
+        assert "neither a profile nor a deployment" in agent.call("plan", profiles=["gema"], destroy=True).text
+        # A name is no profile where a profile is needed, and no way out of the folder.
+        assert agent.call("plan", profiles=["gemma"]).is_error
+        assert agent.call("plan", profiles=["../gemma.yaml"], destroy=True).is_error
+    assert not serving.slices
+
+
 def test_a_plan_that_nobody_was_shown_is_refused(cli: Open) -> None:
     at = cli()
     at.write()

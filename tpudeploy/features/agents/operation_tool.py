@@ -83,7 +83,10 @@ def tool_function(operation: Operation, respond: Response) -> Callable[..., dict
                     paths.append(value)
                 elif argument.agents_kind in _SEVERAL_PROFILES:
                     paths += value
-                    values[argument.name] = closing.enter_context(project.opened(*value)).profiles
+                    # Only a removal needs no profile: what to delete is in the state.
+                    opening = project.opened(*value, takes_names=values.get("destroy") is True)
+                    opened = closing.enter_context(opening)
+                    values[argument.name] = (*opened.profiles, *opened.names)
             if opened is None:
                 opened = closing.enter_context(project.opened(*paths[:1]))
             return respond(

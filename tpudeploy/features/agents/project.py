@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from tpudeploy.cli.context import AS_WRITTEN, Context, OpenedProjects
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.frozen import frozen, replace
-from tpudeploy.loading import Profile
+from tpudeploy.loading import Profile, is_name
 from tpudeploy.ports import Clock
 from tpudeploy.workspace import Workspace
 
@@ -17,11 +17,12 @@ _ENDINGS = {".yaml", ".yml"}
 
 @frozen
 class Opened:
-    """The context, workspace and profiles of one call."""
+    """The context, workspace and profiles of one call. `names` are deployments that it names without a profile."""
 
     context: Context
     workspace: Workspace
     profiles: tuple[Profile, ...]
+    names: tuple[str, ...] = ()
 
     @property
     def profile(self) -> Profile:
@@ -43,20 +44,25 @@ class Project:
         return replace(self, context=replace(self.context, trust=trust, opened=OpenedProjects()))
 
     @contextmanager
-    def opened(self, *paths: str) -> Iterator[Opened]:
-        """Open a workspace. Raise `errors.UsageError` for an outside path, `errors.ConfigError` for bad profiles."""
-        profile_paths = self.expand_folders(paths)
+    def opened(self, *words: str, takes_names: bool = False) -> Iterator[Opened]:
+        """Open a workspace. With `takes_names`, a word may be the name of a deployment whose profile is gone.
+
+        Raise `errors.UsageError` for an outside path, `errors.ConfigError` for bad profiles.
+        """
+        names = tuple(word for word in words if takes_names and self._is_deployment(word))
+        profile_paths = self.expand_folders([word for word in words if word not in names])
         with self._context() as context:
             profiles = tuple(context.load(profile_paths, AS_WRITTEN))
-            yield Opened(context=context, workspace=context.workspace(profile_paths), profiles=profiles)
+            workspace = context.workspace(profile_paths)
+            yield Opened(context=context, workspace=workspace, profiles=profiles, names=names)
 
     @contextmanager
-    def workspace(self, paths: Sequence[str], *, backend: str, clock: Clock) -> Iterator[Workspace]:
+    def workspace(self, words: Sequence[str], *, backend: str, clock: Clock) -> Iterator[Workspace]:
         """Open the workspace of these profiles, with their current contents. Stopping `clock` ends a run in it.
 
         `backend` is where the states are, unless the server was started with another one.
         """
-        profile_paths = self.expand_folders(paths)
+        profile_paths = self.expand_folders([word for word in words if not self._is_deployment(word)])
         with self._context(clock) as context:
             yield context.workspace(profile_paths, backend=backend)
 
@@ -77,6 +83,10 @@ class Project:
                     hint=f"Name a .yaml file, or a folder of them, by its path inside {self.context.folder.resolve()}.",
                 )
         return [path for path in self.context.expand_folders(paths) if self._is_inside(path)]
+
+    def _is_deployment(self, word: str) -> bool:
+        """Return whether a word is the name of a deployment, and no file or folder has it."""
+        return is_name(word) and not (self.context.folder / word).exists()
 
     def _is_inside(self, path: str) -> bool:
         """Return whether a path is inside the project after links are resolved."""
