@@ -12,6 +12,7 @@ from command_line import INSTANCE, PROFILE, CommandLine, Open
 from googleapiclient.discovery import build
 
 WRITTEN = Path(__file__).parent / "data" / "format_2"
+OF_ITS_TIME = Path(__file__).parent / "data" / "format_2_of_its_time"
 NAMES = ["batch", "gemma4-e2b", "search"]
 
 
@@ -71,6 +72,28 @@ def test_a_destroy_leaves_nothing(upgraded: CommandLine) -> None:
     destroyed = upgraded.run("destroy", "-auto-approve", *(f"{name}.yaml" for name in NAMES))
     assert destroyed.code == 0, destroyed.all
     assert upgraded.slices == {}
+
+
+def test_a_state_that_an_earlier_tree_wrote_itself_is_shown_continued_and_destroyed(cli: Open) -> None:
+    at = cli()
+    shutil.copytree(OF_ITS_TIME, at.folder, dirs_exist_ok=True)
+    (at.folder / "dot-tpudeploy").rename(at.folder / ".tpudeploy")
+    (name,) = [attempt["name"] for record in at.state()["records"] for attempt in record["attempts"]]
+    create(at, name, "us-east5-a", is_spot=True)
+    at.clock.sleep(600)
+    assert at.run("state", "list").out.split() == ["gemma[0]"]
+    assert name in at.run("state", "show", "gemma[0]").out
+    assert "6fde4c80" in at.run("state", "pull", "gemma").out
+    assert at.run("state", "history", "gemma").code == 0
+    assert at.run("status", "gemma.yaml").code in {0, 1}
+    applied = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert applied.code == 0, applied.all
+    assert set(at.slices) == {name}
+    assert "No changes." in at.run("plan", "gemma.yaml").words
+    (at.folder / "gemma.yaml").unlink()
+    destroyed = at.run("destroy", "-auto-approve", "gemma")
+    assert destroyed.code == 0, destroyed.all
+    assert at.slices == {}
 
 
 def test_a_saved_plan_is_shown_and_done(upgraded: CommandLine) -> None:
