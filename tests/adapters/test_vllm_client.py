@@ -129,7 +129,7 @@ def test_a_line_that_has_no_end_is_not_kept() -> None:
 def test_a_reply_that_drips_ends_with_the_patience_of_the_client() -> None:
     with endless(Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", b"a"), every=0.02) as url:
         client = VllmClient(url, timeout=0.2)
-        for read in (client.models, client.version, client.metrics, client.is_healthy):
+        for read in (client.models, client.version, client.metrics, client.refusal_of_health):
             with pytest.raises(NoAnswer, match="timed out"):
                 read()
 
@@ -150,11 +150,11 @@ def test_metrics_that_are_no_figures_are_left_out() -> None:
 
 def test_health_is_the_status_alone() -> None:
     with answering({HEALTH: http("")}) as url:
-        assert VllmClient(url).is_healthy()
+        assert VllmClient(url).refusal_of_health() is None
     with answering({HEALTH: http("", status="503 Service Unavailable")}) as url:
-        assert not VllmClient(url).is_healthy()
+        assert VllmClient(url).refusal_of_health() is not None
     with pytest.raises(NoAnswer, match="Connection refused"):
-        VllmClient(url, timeout=DEADLINE).is_healthy()
+        VllmClient(url, timeout=DEADLINE).refusal_of_health()
 
 
 def test_the_requests_of_one_block_share_a_connection() -> None:
@@ -167,7 +167,7 @@ def test_the_requests_of_one_block_share_a_connection() -> None:
     server = HttpServer(0, reply_to)
     try:
         with VllmClient(f"http://127.0.0.1:{server.port}") as client:
-            assert client.is_healthy()
+            assert client.refusal_of_health() is None
             assert client.models() == client.models() == ("gemma",)
             client.wait_up_to(2 * DEADLINE)
             assert client.models() == ("gemma",)

@@ -19,6 +19,7 @@ OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used
 ONE_BOOT = 6
 
 
+@pytest.mark.polls_every_second("a calm story looks at no phase before the server's start")
 def test_the_phases_of_the_boot_are_told_as_they_come(cli: Open) -> None:
     at = cli(boot={"boot_seconds": 600})
     applied = at.run("apply", "-auto-approve", at.write())

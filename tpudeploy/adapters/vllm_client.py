@@ -123,10 +123,6 @@ class VllmClient:
         if self._shared is not None:
             self._shared.timeout = seconds
 
-    def is_healthy(self) -> bool:
-        """GET /health. Raise `NoAnswer`."""
-        return self.refusal_of_health() is None
-
     def refusal_of_health(self) -> BadAnswer | None:
         """Return what /health answers instead of 200, or None. Raise `NoAnswer`."""
         try:

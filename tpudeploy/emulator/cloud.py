@@ -225,15 +225,16 @@ class Cloud:
         with self.lock:
             self.agenda.run(self.clock.now())
 
-    def next_moment(self) -> float:
+    def next_moment(self, *, turns: bool = False) -> float:
         """Return the next moment at which something changes without a caller; infinite if nothing will."""
         now = self.clock.now()
         requests = (*self.slices.values(), *self.instances.values(), *self.groups.values())
+        hosts = [host for hosts in self.hosts.values() for host in hosts]
         moments = [
             self.agenda.next_moment(),
             *(moment for request in requests for moment in request.appearances),
             *(moment for row in self.troubles for moment in row.edges(now, self.began)),
-            *(moment for hosts in self.hosts.values() for host in hosts if (moment := host.next_moment()) is not None),
+            *(moment for host in hosts if (moment := host.next_moment(turns=turns)) is not None),
         ]
         return min((moment for moment in moments if moment > now), default=inf)
 

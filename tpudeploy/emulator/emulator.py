@@ -188,11 +188,14 @@ class Emulator:
         for host in hosts:
             host.settle()
 
-    def next_moment(self) -> float:
-        """Return when something changes next without a caller, in seconds since the epoch; infinite if nothing will."""
+    def next_moment(self, *, turns: bool = False) -> float:
+        """Return when something changes next without a caller, in seconds since the epoch; infinite if nothing will.
+
+        With `turns` the phases of a boot before its server starts do not count: nothing depends on them.
+        """
         with self._cloud.lock:
             self._cloud.age()
-            return self._cloud.next_moment()
+            return self._cloud.next_moment(turns=turns)
 
     def log(self, name: str, worker: int = 0) -> str:
         """Return what the startup script of a node printed. Raise KeyError where no machine of this name runs."""

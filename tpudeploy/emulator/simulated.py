@@ -32,6 +32,7 @@ _PHASES = (
     ("starting", 0.4),
     ("serving", 1.0),
 )
+_TURNS = ("starting", "serving")  # those at which a caller has something to do
 _PORT = 8000
 _END_KEY = "tpudeploy-end"
 _REFUSED = 400
@@ -117,12 +118,14 @@ class Simulated(Scriptless):
         if self._change and self._change == self._undone:
             self._undo(self._cause, at=self._booted_at)  # a reboot does not repeat a change that failed
 
-    def next_moment(self) -> float | None:
-        """Return when the phase of the boot changes next; None where it does not."""
+    def next_moment(self, *, turns: bool = False) -> float | None:
+        """Return when the phase of the boot changes next, with `turns` to one of `_TURNS`; None where it does not."""
         if self._booted_at is None:
             return None
         now = self._facts.clock.now()
-        moments = (self._booted_at + begins * self._boot_seconds for _, begins in _PHASES)
+        moments = (
+            self._booted_at + begins * self._boot_seconds for phase, begins in _PHASES if not turns or phase in _TURNS
+        )
         return min((moment for moment in moments if moment > now), default=None)
 
     def _take_over_change(self) -> None:

@@ -84,7 +84,7 @@ class SimulatedRouter(Scriptless):
     def announce_preemption(self) -> None:
         """Do nothing: the script of a router does not look for a notice."""
 
-    def next_moment(self) -> float | None:
+    def next_moment(self, *, turns: bool = False) -> float | None:  # noqa: ARG002 - each of its moments matters
         """Return when the router is installed, or has read the list that was noticed; None where nothing is due."""
         if self._booted_at is None:
             return None

@@ -51,8 +51,8 @@ def _at_once(budget: HbmBudget, tokens: int) -> tuple[int, str]:
     """Return how many run at once: what the blocks of each rank hold, less the null block, or `max_num_seqs`."""
     engine = budget.engine
     kv = layout(budget.model, engine, budget.block_size)
-    each = blocks_per_request(kv, engine, budget.block_size, tokens)
-    capacity = max(budget.num_blocks - 1, 0) // each if each else engine.max_num_seqs
+    request_blocks = blocks_per_request(kv, engine, budget.block_size, tokens)
+    capacity = max(budget.num_blocks - 1, 0) // request_blocks if request_blocks else engine.max_num_seqs
     why = "for want of KV cache" if capacity < engine.max_num_seqs else f"by max_num_seqs {engine.max_num_seqs}"
     return min(capacity, engine.max_num_seqs) * engine.data_parallel, why
 

@@ -138,7 +138,7 @@ class Machine:
             time.sleep(pause)
             pause = min(1.2 * pause, 2 * TICK)  # each look reads /proc: what takes long is looked at less often
 
-    def next_moment(self) -> float | None:
+    def next_moment(self, *, turns: bool = False) -> float | None:  # noqa: ARG002 - a script has no other moments
         """Return when something here that waits for time continues; None where nothing waits."""
         return self._node.sleepers.next_moment()
 
