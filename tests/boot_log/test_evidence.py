@@ -43,7 +43,7 @@ def test_wherever_it_is_cut_no_part_of_a_secret_is_left(ends: int) -> None:
     assert TOKEN[:8] not in text
 
 
-@pytest.mark.parametrize("many", [0, 100_000])
+@pytest.mark.parametrize("many", [0, 20_000])
 def test_of_a_long_log_the_lines_around_the_cause_are_kept(many: int) -> None:
     log = "\n".join([FAILED, *(f"line {n} of no interest" for n in range(many))])
     reading = read(log)

@@ -311,3 +311,16 @@ def test_a_table_that_is_wider_than_the_terminal_keeps_its_first_column() -> Non
     table = words.aligned(verdicts, room=40)
     assert table[0].startswith("block_size  64  32 (api)  \033[31mNOT IN")
     assert all(words.width(line) <= 40 for line in table)
+
+
+@pytest.mark.parametrize(("cells", "expected"), [(4, "zone"), (3, "zo…")])
+def test_a_text_is_cut_only_where_it_does_not_fit(cells: int, expected: str) -> None:
+    assert words.cut("zone", cells) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(0.4, "now"), (59, "59s ago"), (60, "1m ago"), (3599, "59m ago"), (3600, "1h ago"), (86_400, "1d ago")],
+)
+def test_an_age_is_told_in_its_largest_unit(seconds: float, expected: str) -> None:
+    assert words.ago(seconds) == expected
