@@ -9,6 +9,7 @@ import pytest
 from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.boot_log.settings import effective_settings
+from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.verify import EngineReport, ReplicaVerification, Verdict, VerifiedSetting
 from tpudeploy.loading import Profile, sized
 from tpudeploy.verify.settings import verify_settings
@@ -75,7 +76,7 @@ def test_without_an_endpoint_there_is_nothing_to_verify(cli: Open) -> None:
     assert "gemma has no endpoint yet." in result.err
 
 
-def _of_the_real_boot(tmp_path: Path, **changes: str) -> ReplicaVerification:
+def _of_the_real_boot(tmp_path: Path, **changes: str | float) -> ReplicaVerification:
     (tmp_path / "gemma.yaml").write_text(MEASURED, encoding="utf-8")
     profile = Profile.load(tmp_path / "gemma.yaml", set=changes)
     return verify_settings(
@@ -170,3 +171,31 @@ def test_ranks_that_are_each_told_to_be_alone_are_counted_and_no_alarm(tmp_path:
     assert output["kv_cache_tokens"].value == "", "one rank's is not the deployment's"
     cut = _of_four_ranks(tmp_path, "\n".join(lines[:3]))
     assert cut.broken == (), "a log that still grows shows some of them"
+    assert cut.value("kv_cache_tokens") == "", "nor is it while only one of them is in the log"
+
+
+def test_another_share_of_the_memory_is_not_in_effect(tmp_path: Path) -> None:
+    assert "hbm_utilization" not in {setting.name for setting in _of_the_real_boot(tmp_path).broken}
+    lower = _of_the_real_boot(tmp_path, **{"serving.hbm_utilization": 0.85})
+    assert "hbm_utilization" in {setting.name for setting in lower.broken}
+
+
+@pytest.mark.parametrize(
+    ("name", "share", "verdict"),
+    [
+        ("num_blocks", 1.004, Verdict.HOLDS),
+        ("num_blocks", 1.006, Verdict.OFF),
+        ("num_blocks", 0.994, Verdict.OFF),
+        ("kv_bytes_per_token", 1.009, Verdict.HOLDS),
+        ("kv_bytes_per_token", 1.011, Verdict.OFF),
+    ],
+)
+def test_a_prediction_holds_within_its_tolerance(tmp_path: Path, name: str, share: float, verdict: Verdict) -> None:
+    (tmp_path / "gemma.yaml").write_text(MEASURED, encoding="utf-8")
+    deployment = sized(Profile.load(tmp_path / "gemma.yaml"))
+    budget = deployment.budget
+    assert isinstance(budget, HbmBudget)
+    predicted = {"num_blocks": budget.num_blocks, "kv_bytes_per_token": budget.kv_bytes_per_token_per_chip}[name]
+    verification = verify_settings(deployment, EngineReport(cache={name: str(predicted * share)}), address="gemma[0]")
+    setting = next(setting for setting in verification.settings if setting.name == name)
+    assert (setting.verdict, setting.is_written) == (verdict, False)
