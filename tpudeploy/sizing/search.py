@@ -6,7 +6,7 @@ accuracy; the length, which costs the longest requests; the split of the chips; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tpudeploy.domain.accelerator import AcceleratorType
@@ -20,7 +20,6 @@ UTILIZATION_KEY, KV_TYPE_KEY, LENGTH_KEY, TYPE_KEY = "hbm_utilization", "kv_cach
 SPLIT_KEYS = ("tensor_parallel_size", "data_parallel_size")
 STAGES_KEY = "args.pipeline_parallel_size"
 SMALL_KV_TYPE = "fp8"
-Serves = Callable[[HbmBudget], bool]
 
 
 @frozen
@@ -79,17 +78,6 @@ def small_cache(budget: HbmBudget) -> HbmBudget | None:
     """Return the budget with a KV cache in fp8, or None where that holds no more: one KV head on a chip is padded."""
     small = budget_with(budget, kv_dtype=SMALL_KV_TYPE)
     return small if small is not None and small.kv_cache_tokens > budget.kv_cache_tokens else None
-
-
-def mildest(budget: HbmBudget, serves: Serves = starts) -> SizingRemedy | None:
-    """Return the mildest change of utilization, then of the KV cache's type too, with which it starts and `serves`.
-
-    The utilization is the largest safe one. None where neither is enough.
-    """
-    for settings, way in tunings(budget):
-        if starts(way) and serves(way):
-            return SizingRemedy(settings=settings, budget=way)
-    return None
 
 
 def tunings(budget: HbmBudget) -> Iterator[tuple[Mapping[str, object], HbmBudget]]:
