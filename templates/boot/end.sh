@@ -1,6 +1,6 @@
-# The end of the deployment (lifecycle.end, .hours). The metadata have it as `WHEN,WHEN URL KEY: TEXT; KEY: TEXT`, a WHEN
+# The end of the deployment (lifecycle.end, .idle, .hours). The metadata have it as `WHEN,WHEN URL KEY: TEXT; KEY: TEXT`, a WHEN
 # for each key of the profile: in seconds since the epoch; `+SECONDS` after this machine first served, at the latest after
-# the end of its patience; or `-`, if others end it. `never` is no end. Once the earliest has come, the machine deletes its
+# the end of its patience; `~SECONDS` after its last request, or `~` to report that alone; or `-`, if others end it. `never` is no end. Once the earliest has come, the machine deletes its
 # own request at URL with the identity of its service account: nobody else may be there to do it.
 
 end_listener=
@@ -34,6 +34,9 @@ time_of() { # time_of WHEN
       from=$((from + patience))
     fi
     printf '%s' "$((from + ${1#+}))"
+  elif [[ $1 =~ ^~[0-9]+$ ]]; then
+    from=$(last_use)
+    [[ -z $from ]] || printf '%s' "$((from + ${1#'~'}))"
   fi
 }
 
@@ -55,8 +58,10 @@ listen_for_end() {
   local answer end etag='' left text=''
   [[ ${rank:-0} == 0 ]] || return 0 # of several hosts, the first one speaks for the slice
   while :; do
+    ! counts_requests "$text" || note_use
     end=$(end_time "$text")
     left=$((${end:-$(now) + 300} - $(now)))
+    ! counts_requests "$text" || ((left < 60)) || left=60
     # It is read again at the end, which may have been moved; and then each minute, until the machine is gone.
     ((left > 0)) || end_now
     answer=$(changed_value instance/attributes/tpudeploy-end "$etag" "$((left <= 0 ? 60 : left < 300 ? left : 300))") || answer=
@@ -69,9 +74,14 @@ listen_for_end() {
   done
 }
 
+counts_requests() { # counts_requests TEXT: whether it ends once it has no requests
+  [[ ${1%% *} == *'~'* ]]
+}
+
 end_now() {
   local answer end key text url
   text=$(metadata_value instance/attributes/tpudeploy-end) || return 0
+  ! counts_requests "$text" || note_use
   end=$(end_time "$text")
   [[ -n $end ]] && ((end <= $(now))) || return 0
   read -r _ url _ <<<"$text"
@@ -81,7 +91,7 @@ end_now() {
   answer=$(printf 'Authorization: Bearer %s\n' "$(access_token)" |
     curl -sS --max-time 60 -X DELETE -w '\n%{http_code}' -H @- "$url" 2>/dev/null) || answer=$'\n000'
   case ${answer##*$'\n'} in
-    2?? | 404) tell "$key has come: this machine deletes its request" ;;
+    2?? | 404) tell "$key has come$(idle_time "$key"): this machine deletes its request" ;;
     *)
       answer="HTTP ${answer##*$'\n'}: $(google_says "${answer%$'\n'*}")"
       record unended "$answer"

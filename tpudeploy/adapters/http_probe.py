@@ -101,7 +101,7 @@ class HttpProbe:
         refuses, stalls or redirects, may be busy: whether it serves is not observed.
         """
         try:
-            with VllmClient(url, api_key=self.key(deployment), timeout=self._timeout) as client:
+            with VllmClient(url, api_key=self.key(deployment), timeout=self._timeout, probes=True) as client:
                 refusal = client.refusal_of_health()
                 if refusal is not None:
                     why = f"not healthy: /health answers {refusal}"

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
+from secrets import token_hex
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ _SHORT_BYTES, _STREAM_BYTES, _LINE_BYTES = 4 << 20, 256 << 20, 1 << 20
 _SECONDS_PER_TOKEN = 0.1  # of a stream; a slower one is of no use
 _MORE_PIECES = 16  # than tokens were requested; vLLM sends one or more tokens in a piece, and a few without text
 _INSTANT = 1e-4  # seconds per token; no engine is as fast for one stream, and what arrived at one instant has no rate
+PROBE_MARK = "tpudeploy-probe"  # in the URL, which vLLM's access log shows and its routes ignore
 _STAND_IN = "tpudeploy-emulator"  # what its HTTP server calls itself; vLLM's is uvicorn
 
 
@@ -99,11 +101,15 @@ class VllmClient:
 
     `timeout` is the seconds that a response may take. Of a stream, it is the longest wait for the next piece.
 
+    With `probes`, each POST has a mark in its URL, by which the machine tells it from a user's request
+    (templates/boot/idle.sh).
+
     In a `with` block, which belongs to one thread, the requests share a connection; elsewhere each one has its own.
     """
 
-    def __init__(self, url: str, *, api_key: str | None = None, timeout: float = 10.0) -> None:
+    def __init__(self, url: str, *, api_key: str | None = None, timeout: float = 10.0, probes: bool = False) -> None:
         self.url = url
+        self._probes = probes
         self._api_key = api_key
         self._timeout = timeout
         self._shared: HttpConnection | TlsConnection | None = None
@@ -295,7 +301,8 @@ class VllmClient:
         connection.budget = budget or Budget(seconds=self._timeout, size=_SHORT_BYTES)
         is_complete = False
         try:
-            response = self._send(connection, method, path, body)
+            mark = f"?{PROBE_MARK}={token_hex(8)}" if self._probes and method == "POST" else ""
+            response = self._send(connection, method, f"{path}{mark}", body)
             yield response
             is_complete = response.isclosed()
         except (OSError, http.client.HTTPException) as cause:

@@ -172,6 +172,8 @@ class BootReport:
     worker 0 with the worst phase of all, and `workers` are the reports of all, None for a host that has not reported.
     `failed_at` is when its work last failed, or None before that and from earlier scripts.
     `preempted_at` is when a host read in its metadata that Google takes the machine back, or None.
+    `at` is when it was written, and `used_at` when its server last had a request, as far as the machine looks for that
+    (templates/boot/idle.sh), in seconds since the epoch, or None.
     `unended` is why the machine could not delete its own request at its end (templates/boot/end.sh), or "".
     `loaded` is the fingerprint of the list of replicas that the router on this machine sends requests to.
     """
@@ -193,6 +195,8 @@ class BootReport:
     preempted_at: float | None = None
     loaded: str = ""
     unended: str = ""
+    at: float | None = None
+    used_at: float | None = None
 
 
 @frozen

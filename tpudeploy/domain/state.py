@@ -330,7 +330,9 @@ class State:
     seen, the newest last: a slice of theirs may appear late. `moved_to` is the backend that the state was moved to:
     what remains here is the marker of the move, and no command works on it.
     `serving_since` is when the deployment first served, in
-    seconds since the epoch; None before, and once `ended` says that its end has come (reconcile/ends.py).
+    seconds since the epoch; None before, and once `ended` says that its end has come (reconcile/ends.py). `used_at` is
+    when it last had a request, as far as a run saw, for a deployment that ends when it is idle. `started_at` is when it
+    was started again after an end.
     """
 
     deployment: str
@@ -350,6 +352,8 @@ class State:
     forgotten: tuple[Attempt, ...] = ()
     moved_to: str = ""
     serving_since: float | None = None
+    used_at: float | None = None
+    started_at: float | None = None
     ended: PastEnd | None = None
 
     def record(self, index: int) -> Record:

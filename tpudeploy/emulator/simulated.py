@@ -35,6 +35,7 @@ _PHASES = (
 _TURNS = ("starting", "serving")  # those at which a caller has something to do
 _PORT = 8000
 _END_KEY = "tpudeploy-end"
+_PROBE_MARK = "tpudeploy-probe"
 _REFUSED = 400
 _SETUP_FAILED = "a setup step exited 1"
 _DISK_FULL = "no space left on device"
@@ -64,6 +65,7 @@ class Simulated(Scriptless):
         self._first_boot: float | None = None  # on the disk, as is when it first served
         self._first_service: float | None = None
         self._unended = ""
+        self._used_at = 0.0
         self._undone = self._cause = ""  # the change that was undone, and why: on the disk too
         self._server: HttpServer | None = None
         self._engine: tuple[tuple[str, Behaviour], EmulatedEngine | None] = (("", behaviour), None)  # source, engine
@@ -82,6 +84,8 @@ class Simulated(Scriptless):
             report["worker"] = str(self._facts.worker)
         if self._undone:
             report |= {"undone": self._undone, "cause": self._cause}
+        if phase == "serving" and "~" in self._facts.metadata().get(_END_KEY, ""):
+            report["used"] = str(int(self._last_use()))
         if self._unended:
             report["unended"] = self._unended
         if self._preempted_at is not None:
@@ -166,6 +170,9 @@ class Simulated(Scriptless):
         source = (self._script, self._behaviour)
         if self._engine[0] != source:
             self._engine = (source, engine_of(self._script, self._facts.accelerator_type, self._behaviour))
+        # Its own requests have a mark in their URL: templates/boot/idle.sh.
+        if request.method == "POST" and (not self._behaviour.access_log or _PROBE_MARK not in request.query):
+            self._used_at = self._facts.clock.now()
         engine = self._engine[1]
         pace = self._behaviour.token_seconds * (1.0 if engine is None else engine.pace)
         return answer(request, streams=self._streams, token_seconds=pace, engine=engine)
@@ -191,7 +198,17 @@ class Simulated(Scriptless):
         ends = (self._time_of(when) for when in whens.split(","))
         return min((end for end in ends if end is not None), default=None)
 
+    def _last_use(self) -> float:
+        """Return when the server last had a request; now, while it does not serve or has one."""
+        now = self._facts.clock.now()
+        is_busy = self._streams.running or self._behaviour.load.get("num_requests_running", 0)
+        if self._booted_at is None or self._phase()[0] != "serving" or is_busy:
+            return now
+        return max(self._booted_at + self._boot_seconds, self._used_at)
+
     def _time_of(self, when: str) -> float | None:
+        if when.startswith("~") and when[1:]:
+            return self._last_use() + float(when[1:])
         if when.isdecimal():
             return float(when)
         if not when.startswith("+") or self._first_boot is None or self._booted_at is None:

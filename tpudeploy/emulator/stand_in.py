@@ -82,8 +82,8 @@ def answer(request: HttpRequest, *, streams: Streams, token_seconds: float, engi
     """
     body = json.loads(request.body) if request.body else {}
     task = "generate" if engine is None else engine.task
-    is_attached = request.target not in pooling.OF_SOME_MODELS or request.target in pooling.ROUTES.get(task, ())
-    match request.method, request.target if is_attached else "":
+    is_attached = request.path not in pooling.OF_SOME_MODELS or request.path in pooling.ROUTES.get(task, ())
+    match request.method, request.path if is_attached else "":
         case "GET", "/health":
             return Reply(http=200, body="")
         case "GET", "/v1/models":

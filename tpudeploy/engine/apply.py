@@ -287,7 +287,7 @@ def _record_start(world: World, history: CapacityHistory, goal: Goal, source: st
         own_fingerprints = {goal.fingerprint, fingerprint_of_all}
         state = mark_replacements(with_adopted(world, goal, session.state), goal.replaces, own_fingerprints)
         if goal.starts:
-            state = started_again(state)
+            state = started_again(state, world.clock.now())
         current = _plan_again(world, history, goal, state)
         if source and _is_started(goal, current):
             # An earlier run carried out a part of the file: what is left of it is what the world needs now.
@@ -317,7 +317,7 @@ def _record_start(world: World, history: CapacityHistory, goal: Goal, source: st
             begun += 0 if goal.is_renewal else 1
         # The replicas that a plan for a part leaves alone end when they would have.
         if goal.targets is None and is_over(goal.deployment, state):
-            state = started_again(state)
+            state = started_again(state, world.clock.now())
         state = with_choice(_with_restarts(goal, replace(state, goal=approval, begun=begun)), goal)
         session.save(_without_fixable_refusals(world, goal, state))
         report_adopted(world, goal, session.state)

@@ -56,7 +56,7 @@ from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import NEVER_APPEARED, DecisionContext
 from tpudeploy.reconcile.cutover import with_drain
 from tpudeploy.reconcile.decide import decide, matches, remove
-from tpudeploy.reconcile.ends import started_again, until_end, with_ending, with_service
+from tpudeploy.reconcile.ends import started_again, until_end, with_ending, with_service, with_use
 from tpudeploy.reconcile.failed_landings import add_failed_landings
 from tpudeploy.reconcile.merge_observation import merge_observation
 from tpudeploy.reconcile.readiness import leaving_slices, ready_slices, reason_to_hold
@@ -352,8 +352,9 @@ class Convergence:
             self._world, session.state, deployment, patient=True, loads=is_scaled, slow_zones=self._slow_zones
         )
         observed = self._router_machine.without_early_counts(session.state, observed)
-        self._save_observation(session, observed)
+        # Before a machine that deleted itself is taken for one that was lost.
         self._end(session, observed)
+        self._save_observation(session, observed)
         if is_scaled and self._reached_at is not None:
             # Until the approved number serves once, nothing shows what load it has.
             self._goal = self._scaler.goal_after(session, self._goal, observed)
@@ -369,10 +370,10 @@ class Convergence:
         if deployment is None or self._goal.targets is not None:
             return
         was_ended, now = deployment.ended, self._world.clock.now()
-        deployment = until_end(deployment, session.state, now)
+        deployment = until_end(deployment, session.state, observed)
         if deployment.ended is None:
             if was_ended is not None:
-                session.save(started_again(session.state))
+                session.save(started_again(session.state, now))
                 self._world.emit(events.HoursBegan(at=now, address=self._goal.name, why=was_ended.why))
                 deployment = with_replicas(deployment, session.state, observed)
             self._goal = replace(self._goal, deployment=deployment)
@@ -462,6 +463,7 @@ class Convergence:
         state = merge_observation(before, observed)
         # A removal needs neither the losses nor the landings: it requests nothing.
         if self._goal.deployment is not None:
+            state = with_use(self._goal.deployment, state, observed)
             state = with_losses(state, DecisionContext(observed=observed, patience=self._world.patience))
             state = self._with_failed_landings(state, observed.at)
         # An observation without news costs no write: a watched fleet is observed every minute.

@@ -61,6 +61,10 @@ class _Machine:
         return self.replica == ROUTER and self.attempt.draining_at is not None
 
     @property
+    def ends_when_idle(self) -> bool:
+        return self.deployment is not None and self.deployment.lifecycle.idle is not None
+
+    @property
     def has_known_server(self) -> bool:
         """Whether it has served, and its next boot would start the same server."""
         return self.attempt.is_announced and self.slice.metadata.get(SPEC_KEY) == self.attempt.boot.server
@@ -315,7 +319,8 @@ def _known_servers(
     machines: Iterable[_Machine], subjects: Sequence[ObservationTarget], *, probe_again: bool, most_reports: float
 ) -> frozenset[str]:
     """Return the slices whose machines are not asked for a report before it is needed. See `observe_all`."""
-    servers = [machine for machine in machines if machine.has_known_server]
+    # Only its machine can say whether a deployment is idle.
+    servers = [machine for machine in machines if machine.has_known_server and not machine.ends_when_idle]
     if not probe_again:
         return frozenset(machine.attempt.name for machine in servers)
     # During a run, a node may go back from a change that its metadata still have: only its report says so.

@@ -524,8 +524,9 @@ def _planned_goals(
 def _planned_goal(
     world: World, history: CapacityHistory, part: _DraftDeployment, observed: Observed, *, refresh: bool
 ) -> Goal:
-    starts = part.starts and part.state.ended is not None
-    part = _with_replicas_until_end(part, observed, world.clock.now(), starts=starts)
+    has_ended = part.deployment is not None and until_end(part.deployment, part.state, observed).ended is not None
+    starts = part.starts and has_ended
+    part = _with_replicas_until_end(part, observed, starts=starts)
     goal, deployment, targets = _empty_goal(part), part.deployment, part.targets
     own_fingerprints = {goal.fingerprint, goal.fingerprint if targets is None else aim_print(deployment, None)}
     state = mark_replacements(part.state, part.replaces, own_fingerprints)
@@ -563,14 +564,14 @@ def _planned_goal(
     )
 
 
-def _with_replicas_until_end(
-    part: _DraftDeployment, observed: Observed, now: float, *, starts: bool
-) -> _DraftDeployment:
+def _with_replicas_until_end(part: _DraftDeployment, observed: Observed, *, starts: bool) -> _DraftDeployment:
     """Return the part with the indexes of its replicas: none once its end has come, unless it starts again."""
-    state = started_again(part.state) if starts else part.state
+    state = started_again(part.state, observed.at) if starts else part.state
     if part.deployment is None:
         return replace(part, state=state)
-    return replace(part, state=state, deployment=with_replicas(until_end(part.deployment, state, now), state, observed))
+    return replace(
+        part, state=state, deployment=with_replicas(until_end(part.deployment, state, observed), state, observed)
+    )
 
 
 def _changes(

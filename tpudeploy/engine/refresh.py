@@ -40,7 +40,7 @@ def observation(
 ) -> Goal:
     """Return the drift that one observation shows, with `sources` also that of the servers' settings."""
     # What has ended has no replicas, so none of them is missing.
-    deployment = with_replicas(until_end(deployment, state, observed.at), state, observed)
+    deployment = with_replicas(until_end(deployment, state, observed), state, observed)
     context = DecisionContext(observed=observed, patience=world.patience)
     drifts = [*drift(state, context), *missing(deployment, state, context)]
     problems: tuple[Diagnostic, ...] = ()

@@ -81,7 +81,7 @@ def _status(world: World, state: State, observed: Observed, deployment: Deployme
     if deployment is not None and ended is None and state.attempts:
         end = next_end(deployment, state, observed.at)
         has_slices = any(replica.usd_per_hour is not None for replica in replicas)
-        ended = None if has_slices else until_end(deployment, state, observed.at).ended
+        ended = None if has_slices else until_end(deployment, state, observed).ended
     if end is not None:
         status = replace(status, ends_in=end.at - observed.at, ends_by=end.key)
     status = replace(status, ended=ended)

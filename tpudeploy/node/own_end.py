@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.accelerator import Backend
@@ -13,38 +13,41 @@ from tpudeploy.domain.hours import closing_after
 END_KEY = "tpudeploy-end"
 NO_END = "never"
 END, IDLE, HOURS = ENDS = ("lifecycle.end", "lifecycle.idle", "lifecycle.hours")
-_BY_OTHERS = "-"
+_BY_OTHERS, _COUNTED = "-", "~"
 
 
 def end_value(deployment: Deployment, name: str, place: Place, *, since: float | None, now: float | None) -> str:
     """Return `WHEN,WHEN URL KEY: TEXT; KEY: TEXT` for the slice of this name, a WHEN for each key; or `never`.
 
     WHEN is in seconds since the epoch; `+SECONDS` counts from when the machine first serves, which is so before the
-    deployment has served (`since` is None); `~SECONDS` from the last request that it served; `-` is an end that others
-    bring, and so are hours in a text for which there is no `now`. TEXT is the value of the key in the profile.
+    deployment has served (`since` is None); `~SECONDS` from the last request that it served, and `~` alone says to
+    report when that was; `-` is an end that others bring, and so are hours in a text for which there is no `now`. TEXT
+    is the value of the key in the profile. A machine that cannot delete itself has `-` for URL.
     """
-    lifecycle = deployment.lifecycle
-    if not deletes_itself(deployment, place.backend):
-        return NO_END
-    ends: dict[str, tuple[str, str]] = {}
-    if lifecycle.end is not None:
-        ends[END] = _when(lifecycle.end, since), lifecycle.end.text
-    if lifecycle.idle is not None:
-        when = f"~{lifecycle.idle.seconds:.0f}" if sees_all_requests(deployment) else _BY_OTHERS
-        ends[IDLE] = when, lifecycle.idle.text
-    if lifecycle.hours is not None:
-        # What is requested before its hours, and granted in them, ends with them.
-        when = _BY_OTHERS if now is None else f"{closing_after(lifecycle.hours, now):.0f}"
-        ends[HOURS] = when, lifecycle.hours.text
+    ends = dict(_ends(deployment, since, now))
     if not ends:
         return NO_END
-    project = deployment.project or ""
-    url = BACKENDS[place.backend].deletion.format(project=project, zone=place.zone, name=name)
-    whens, texts = (
-        ",".join(when for when, _ in ends.values()),
-        "; ".join(f"{key}: {text}" for key, (_, text) in ends.items()),
-    )
-    return f"{whens} {url} {texts}"
+    project, url = deployment.project or "", "-"
+    if deletes_itself(deployment, place.backend):
+        url = BACKENDS[place.backend].deletion.format(project=project, zone=place.zone, name=name)
+    else:
+        ends = {key: (_COUNTED if key == IDLE else _BY_OTHERS, text) for key, (_, text) in ends.items()}
+    whens, texts = ",".join(when for when, _ in ends.values()), (f"{key}: {text}" for key, (_, text) in ends.items())
+    return f"{whens} {url} {'; '.join(texts)}"
+
+
+def _ends(deployment: Deployment, since: float | None, now: float | None) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield each key of an end, with its WHEN and its TEXT."""
+    lifecycle = deployment.lifecycle
+    if lifecycle.end is not None:
+        yield END, (_when(lifecycle.end, since), lifecycle.end.text)
+    if lifecycle.idle is not None:
+        seconds = f"{lifecycle.idle.seconds:.0f}" if sees_all_requests(deployment) else ""
+        yield IDLE, (f"{_COUNTED}{seconds}", lifecycle.idle.text)
+    if lifecycle.hours is not None:
+        # What is requested before its hours, and granted in them, ends with them.
+        closing = _BY_OTHERS if now is None else f"{closing_after(lifecycle.hours, now):.0f}"
+        yield HOURS, (closing, lifecycle.hours.text)
 
 
 def deletes_itself(deployment: Deployment, backend: Backend) -> bool:

@@ -29,7 +29,7 @@ MAX_SCRIPT_BYTES = 262_144
 # Linux passes no longer argument or variable to a process (MAX_ARG_STRLEN includes a final NUL).
 MAX_WORD_BYTES = 131_071
 # An upper bound of the templates' size, so that they need not be read to know that a script fits.
-TEMPLATE_BYTES = 73_728
+TEMPLATE_BYTES = 77_824
 # Quoting, or JSON, makes at most six bytes of one, and no word of a profile is in the script more than three times.
 _GROWTH = 18
 _PER_WORD = 8

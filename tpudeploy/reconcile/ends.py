@@ -1,4 +1,4 @@
-"""Whether the end of a deployment has come (`lifecycle.end`, `.hours`). Then it has no replicas, and its slices go.
+"""Whether the end of a deployment has come, by `lifecycle`: then it has no replicas, and its slices are deleted.
 
 An end stays: no later run starts the deployment again, however it is approved, until the profile changes or a user asks
 for it (`apply -start`). The state keeps when the deployment first served, so neither a preemption nor a replacement of
@@ -9,11 +9,19 @@ Why: decision 86 in docs/decisions.md.
 
 from __future__ import annotations
 
-from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.ending import PastEnd
+from tpudeploy.catalog.backends import BACKENDS
+from tpudeploy.domain.deployment import Deployment, Provisioning
+from tpudeploy.domain.ending import IdleLimit, PastEnd
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.hours import closing_after, current_span, last_closing, next_opening
-from tpudeploy.domain.state import State
+from tpudeploy.domain.slices import BootPhase, BootReport, Observed
+from tpudeploy.domain.state import Attempt, State
+from tpudeploy.node.fingerprint import server_print
+from tpudeploy.node.own_end import deletes_itself, sees_all_requests
+from tpudeploy.reconcile.decide import fits
+
+_NEWS = 0.25  # of `lifecycle.idle`: the state is not written for each request
+_FRESH = 900.0  # seconds; a machine reports at least every five minutes
 
 
 def next_end(deployment: Deployment, state: State, now: float) -> PastEnd | None:
@@ -26,9 +34,9 @@ def next_end(deployment: Deployment, state: State, now: float) -> PastEnd | None
     return min(ends, key=lambda end: end.at, default=None)
 
 
-def until_end(deployment: Deployment, state: State, now: float) -> Deployment:
+def until_end(deployment: Deployment, state: State, observed: Observed) -> Deployment:
     """Return the deployment; from its end on, without replicas, and with the reason."""
-    ending = _ending(deployment, state, now)
+    ending = _ending(deployment, state, observed)
     if ending is None:
         return deployment if deployment.ended is None else replace(deployment, ended=None, indexes=None)
     return replace(deployment, ended=ending, indexes=())
@@ -48,7 +56,20 @@ def with_ending(state: State, ending: PastEnd) -> State:
     """
     if state.ended == ending:
         return state
-    return replace(state, ended=ending, serving_since=None if ending.until is None else state.serving_since)
+    serving_since = None if ending.until is None else state.serving_since
+    return replace(state, ended=ending, serving_since=serving_since, used_at=None)
+
+
+def with_use(deployment: Deployment, state: State, observed: Observed) -> State:
+    """Return the state with the last request that a machine reports, where that is news by a part of `lifecycle.idle`.
+
+    Once a machine has deleted itself, nothing else tells for how long it had been idle.
+    """
+    idle = deployment.lifecycle.idle
+    used = [report.used_at for report in observed.reports.values() if report.used_at is not None]
+    if idle is None or not used or max(used) < (state.used_at or 0.0) + idle.seconds * _NEWS:
+        return state
+    return replace(state, used_at=max(used))
 
 
 def is_over(deployment: Deployment | None, state: State) -> bool:
@@ -56,17 +77,15 @@ def is_over(deployment: Deployment | None, state: State) -> bool:
     return deployment is None or (state.ended is not None and deployment.ended is None)
 
 
-def started_again(state: State) -> State:
+def started_again(state: State, now: float) -> State:
     """Return the state without an end that has come. One whose hours begin has served since it first did."""
     if state.ended is not None and state.ended.until is not None:
-        return replace(state, ended=None)
-    return (
-        state if (state.ended, state.serving_since) == (None, None) else replace(state, ended=None, serving_since=None)
-    )
+        return replace(state, ended=None, used_at=None)
+    return replace(state, ended=None, serving_since=None, used_at=None, started_at=now)
 
 
-def _ending(deployment: Deployment, state: State, now: float) -> PastEnd | None:
-    earlier = state.ended
+def _ending(deployment: Deployment, state: State, observed: Observed) -> PastEnd | None:
+    earlier, now = state.ended, observed.at
     if earlier is not None and earlier.profile == deployment.written and (earlier.until is None or now < earlier.until):
         return earlier
     at, hours = _end_time(deployment, state), deployment.lifecycle.hours
@@ -74,7 +93,63 @@ def _ending(deployment: Deployment, state: State, now: float) -> PastEnd | None:
         return _ended(deployment, at)
     if hours is not None and current_span(hours, now) is None:
         return _closed(deployment, last_closing(hours, now))
-    return None
+    idle = deployment.lifecycle.idle
+    return None if idle is None else _idle(deployment, idle, state, observed)
+
+
+def _idle(deployment: Deployment, idle: IdleLimit, state: State, observed: Observed) -> PastEnd | None:
+    """Return that no replica had a request for so long: by what the machines report, or by that they are gone."""
+    attempts = state.slice_attempts
+    if not attempts or not all(attempt.is_announced and attempt.releasing_at is None for attempt in attempts):
+        return None  # it starts, or one slice takes over from another
+    if not any(attempt.name in observed.slices or attempt.name in observed.unseen for attempt in attempts):
+        return _gone_when_idle(deployment, idle, state, observed.at)
+    if not all(fits(deployment, attempt) and _serves(attempt, deployment) for attempt in attempts):
+        return None  # a change is on its way, or will be
+    uses = [_use_in(observed.reports.get(attempt.name), observed.at) for attempt in attempts]
+    used_at = max(observed.at if use is None else use for use in uses)
+    if observed.at < used_at + idle.seconds:
+        return None
+    return _idle_end(deployment, idle, used_at + idle.seconds, f"idle for {round((observed.at - used_at) / 60)} min")
+
+
+def _serves(attempt: Attempt, deployment: Deployment) -> bool:
+    return server_print(attempt.spec) == server_print(deployment.attributes_at(attempt.backend))
+
+
+def _use_in(report: BootReport | None, now: float) -> float | None:
+    """Return when a server last had a request; None where a machine does not say, or has not for a while."""
+    if report is None or report.phase is not BootPhase.SERVING or report.at is None or report.at < now - _FRESH:
+        return None
+    return report.used_at
+
+
+def _gone_when_idle(deployment: Deployment, idle: IdleLimit, state: State, now: float) -> PastEnd | None:
+    """Return that the machine deleted itself; None if it may have been lost in another way, and is to be replaced.
+
+    Nothing is left of a machine to say why. But Google keeps a preempted or ended queued resource in sight, so that one
+    that is gone was deleted by its machine, or by a person who had no use for it either.
+    """
+    attempts = state.slice_attempts
+    may_end = sees_all_requests(deployment) and all(deletes_itself(deployment, a.backend) for a in attempts)
+    if not may_end or not all(_was_deleted(attempt, deployment, now) for attempt in attempts):
+        return None
+    since = max((a.granted_at for a in attempts if a.granted_at is not None), default=now)
+    at = max(since, state.serving_since or 0.0, state.used_at or 0.0, state.started_at or 0.0) + idle.seconds
+    return None if now < at else _idle_end(deployment, idle, at, "its machine is gone, as it was to be then")
+
+
+def _was_deleted(attempt: Attempt, deployment: Deployment, now: float) -> bool:
+    """Return whether Google cannot have ended the slice: an instance leaves no trace of a preemption or its end."""
+    if BACKENDS[attempt.backend].has_end_states:
+        return True
+    most = deployment.max_run_seconds
+    is_over = most is not None and attempt.granted_at is not None and now >= attempt.granted_at + most
+    return attempt.provisioning is not Provisioning.SPOT and not is_over
+
+
+def _idle_end(deployment: Deployment, idle: IdleLimit, at: float, how: str) -> PastEnd:
+    return PastEnd(at=at, why=f"lifecycle.idle: {idle.text}; {how}", profile=deployment.written)
 
 
 def _end_time(deployment: Deployment, state: State) -> float | None:
@@ -88,7 +163,9 @@ def _end_time(deployment: Deployment, state: State) -> float | None:
         return None if end is None else end.at
     since = state.serving_since
     if since is None:
-        granted = [attempt.granted_at for attempt in state.slice_attempts if attempt.granted_at is not None]
+        times = (attempt.granted_at for attempt in state.slice_attempts if attempt.granted_at is not None)
+        # One that was started again has nothing to do with the slices that ended before.
+        granted = [at for at in times if at >= (state.started_at or 0.0)]
         since = min(granted) + deployment.health.timeout_seconds if granted else None
     return None if since is None or end.after_seconds is None else since + end.after_seconds
 

@@ -148,7 +148,7 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     PlaceStatus: frozenset({"backend", "usd_per_hour", "billed_since", "stage", "serving"}),
     ReplicaStatus: frozenset({"backend", "load", "waits"}),
     DeploymentStatus: frozenset({"ceiling", "scale", "late", "ends_in", "ends_by", "ended", "unended"}),
-    State: frozenset({"replicas", "scaled", "start", "forgotten", "serving_since", "ended"}),
+    State: frozenset({"replicas", "scaled", "start", "forgotten", "serving_since", "used_at", "started_at", "ended"}),
     ZoneTable: frozenset({"readings_by_api"}),
 }
 

@@ -39,7 +39,9 @@ STATE_NAMES = {state: state.__name__.lower() for state in STATES}
 _STATES = {name: state for state, name in STATE_NAMES.items()}
 T = TypeVar("T")
 # The fields of a state that are not written while they are empty: earlier versions can read such a state.
-_OMITTED_IF_EMPTY = frozenset({"replicas", "scaled", "start", "forgotten", "moved_to", "serving_since", "ended"})
+_OMITTED_IF_EMPTY = frozenset(
+    {"replicas", "scaled", "start", "forgotten", "moved_to", "serving_since", "used_at", "started_at", "ended"}
+)
 # What becomes the name of a file, a resource or a part of a URL. Resources that were imported have names of their own.
 _RESOURCE = re.compile(r"[a-z0-9]([-_.a-z0-9]{0,126}[a-z0-9])?")
 _OPERATION = re.compile(r"[-_.:A-Za-z0-9]+(/[-_.:A-Za-z0-9]+)*")

@@ -64,7 +64,19 @@ def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
     is_named = len(plan.goals) > 1
     lines = (line(goal, is_named=is_named) for goal in plan.goals for line in (_router, _scale))
     routers = filter(None, lines)
-    return "\n".join([*note, *head, "", "\n\n".join(blocks), "", paint.bold(summary(changes)), *_total(plan), *routers])
+    return "\n".join(
+        [
+            *note,
+            *head,
+            "",
+            "\n\n".join(blocks),
+            "",
+            paint.bold(summary(changes)),
+            *_total(plan),
+            *routers,
+            *_ended(plan.goals),
+        ]
+    )
 
 
 def _outside(drifts: Iterable[SliceDrift], addresses: Collection[str], paint: Paint) -> list[str]:

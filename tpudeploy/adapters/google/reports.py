@@ -100,6 +100,8 @@ def parse(attributes: Mapping[str, str]) -> BootReport | None:
         preempted_at=_number(facts.get("preempted")),
         loaded=facts.get("loaded", ""),
         unended=facts.get("unended", ""),
+        at=_number(facts.get("at")),
+        used_at=_number(facts.get("used")),
     )
 
 

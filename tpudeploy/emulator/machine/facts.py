@@ -142,6 +142,7 @@ class Behaviour:
     * `runs_own_scripts`: the scripts under `boot` in a profile are run, on the machine of the emulator itself.
       Otherwise they are skipped, and their output says so.
     * `bucket`: how long each object takes from or to Cloud Storage.
+    * `access_log` False: the server's log has no line for a request, or has its path without the query.
     * `reachable` False: a firewall drops what comes from outside.
     * `absent_workers`: these workers of a slice of several hosts never boot, though the node is READY.
     """
@@ -167,6 +168,7 @@ class Behaviour:
     hears_changes: bool = True
     metadata_away: Sequence[float] = ()
     chip_busy: float = 0.0
+    access_log: bool = True
     reachable: bool = True
     absent_workers: Sequence[int] = ()
     runs_own_scripts: bool = False

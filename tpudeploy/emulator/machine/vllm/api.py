@@ -26,8 +26,11 @@ class ApiServer(ThreadingTCPServer):  # not HTTPServer: it would ask the DNS for
     request_queue_size = 512
     allow_reuse_address = True
 
-    def __init__(self, place: tuple[str, int], engine: EmulatedEngine, lifeline: Lifeline) -> None:
+    def __init__(
+        self, place: tuple[str, int], engine: EmulatedEngine, lifeline: Lifeline, *, has_access_log: bool = True
+    ) -> None:
         self.engine = engine
+        self.has_access_log = has_access_log
         self.metrics = VllmMetrics(engine)
         self.started = int(lifeline.now())
         self.numbers = itertools.count(1)
@@ -126,6 +129,8 @@ class ApiHandler(BaseHTTPRequestHandler):
         return first
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:  # noqa: ARG002 - the base class's signature
+        if not self.server.has_access_log:
+            return
         status = HTTPStatus(int(code))
         place = "{}:{}".format(*self.client_address)
         say(f'(APIServer pid=1) INFO:     {place} - "{self.requestline}" {status} {status.phrase}')

@@ -95,7 +95,8 @@ def _live(task: TASK) -> int:
         boot.die(cause)
         return 1
     try:
-        server = ApiServer(tuple(task["place"]), engine, lifeline)
+        has_access_log = bool(task.get("access_log", True)) and not arguments.has("disable-uvicorn-access-log")
+        server = ApiServer(tuple(task["place"]), engine, lifeline, has_access_log=has_access_log)
     except OSError as error:
         boot.say(f"(APIServer pid=1) OSError: [Errno {error.errno}] {error.strerror}")
         return 1
