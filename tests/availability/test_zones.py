@@ -570,6 +570,37 @@ def test_the_quota_of_v5e_is_read_from_the_pool_that_limits_it(cli: Open, pool: 
     assert pair["quota"]["zone_limit"] == (4 if pool == "serving" else None)
 
 
+@pytest.mark.parametrize(
+    ("slice_type", "generation", "offering"),
+    [
+        ("v5litepod-1", "v5e", "us-west4-a"),
+        ("v5litepod-1", "v5e", "us-south1-a"),
+        ("v5p-8", "v5p", "us-east5-a"),
+        ("v5p-8", "v5p", "europe-west4-b"),
+    ],
+)
+def test_flex_start_is_found_wherever_google_offers_it(
+    cli: Open, slice_type: str, generation: str, offering: str
+) -> None:
+    at = cli(nodes="simulated", project={"flex_start_zones": {generation: [offering]}})
+    profile = PROFILE.replace("v6e-1", slice_type).replace("[us-east5-a, us-east5-b, europe-west4-a]", "any")
+    profile = profile.replace("[spot]", "[flex-start]") + "  max_run_duration: 4h\n"
+    applied = at.run("apply", "-auto-approve", at.write(profile))
+    assert applied.code == 0, applied.all
+    assert [slice_["zone"] for record in at.state()["records"] for slice_ in record["attempts"]] == [offering]
+    assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+
+
+def test_flex_start_that_no_zone_offers_ends_with_what_to_change(cli: Open) -> None:
+    at = cli(nodes="simulated", project={"flex_start_zones": {"v5e": []}})
+    profile = PROFILE.replace("v6e-1", "v5litepod-1").replace("[us-east5-a, us-east5-b, europe-west4-a]", "any")
+    profile = profile.replace("[spot]", "[flex-start]") + "  max_run_duration: 4h\n"
+    applied = at.run("apply", "-auto-approve", at.write(profile))
+    assert applied.code == 1, applied.all
+    assert "another model in placement.provisioning" in applied.words
+    assert not at.slices
+
+
 def test_v5e_without_quota_in_either_pool_has_none(cli: Open) -> None:
     at = cli(quota=[{"class": "preemptible", "zone": "*", "limit": 0}])
     at.write(V5E)

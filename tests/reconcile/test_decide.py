@@ -500,7 +500,7 @@ def test_where_to_ask(there: World, expected: tuple[Step, ...]) -> None:
             world(refusals=[refused(A, lasts=121), refused(B, lasts=121)]),
             "All allowed zones refused the request, and retrying will not help.",
             "us-east5-a, spot; us-east5-b, spot: ZONE is full.\n"
-            "Request more quota, or widen placement.zones. The next `tpudeploy apply` then tries every zone again.",
+            "Or widen placement.zones. The next `tpudeploy apply` then tries every zone again.",
             id="every place refuses for longer than two hours",
         ),
         pytest.param(
@@ -525,7 +525,7 @@ def test_where_to_ask(there: World, expected: tuple[Step, ...]) -> None:
             ),
             "All allowed zones refused the request, and retrying will not help.",
             "us-east5-a, spot: Disabled.\nus-east5-a, spot, gce-instance: us-east5-a is full.\n"
-            "Request more quota, or widen placement.zones. The next `tpudeploy apply` then tries every zone again.",
+            "Or widen placement.zones. The next `tpudeploy apply` then tries every zone again.",
             id="one API needs a person, and the other refuses for longer than two hours",
         ),
     ],
@@ -935,7 +935,7 @@ def test_a_replacement_that_no_place_takes_ends_the_run_and_keeps_the_slice(
     assert step.error.message == "All allowed zones refused the request, and retrying will not help."
     first, _, rest = step.error.hint.partition("\n")
     assert first == f"{A}, spot: {A} is full."
-    # A region that a policy or a missing subnetwork closes is no matter of quota.
+    # Each cause but a quota has a remedy of its own.
     wider = "Request more quota, or widen" if refusals[0].scope is not RefusalScope.REGION else "Or widen"
     assert rest == f"{advice}{wider} placement.zones. The next `tpudeploy apply` then tries every zone again."
 

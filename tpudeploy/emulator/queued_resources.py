@@ -42,7 +42,7 @@ def create(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     _check_unique(cloud, slice_)
     quota.check_rate(cloud, call.project, now)
     quota.check(cloud, slice_)
-    layer, refusal = refusals.later_refusal(slice_, call.troubles)
+    layer, refusal = refusals.later_refusal(slice_, call.troubles, cloud.scenario.project.flex_start_zones)
     operation = cloud.begin(slice_.name, "create", now)
     slice_.create_operation = operation.name
     cloud.track_creation(slice_, operation)

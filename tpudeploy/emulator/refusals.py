@@ -31,15 +31,21 @@ def api_off(project: str, service: str) -> wire.RpcStatus:
     return texts.status("api-off", _facts(project, "", "", "", service=service))
 
 
-def later_refusal(request: ChipRequest, troubles: Mapping[str, Trouble]) -> tuple[str, wire.RpcStatus | None]:
-    """Return the layer (L2 or L3) and the refusal that an accepted request meets; "" and None for none."""
+def later_refusal(
+    request: ChipRequest, troubles: Mapping[str, Trouble], flex_start_zones: Mapping[str, Sequence[str]]
+) -> tuple[str, wire.RpcStatus | None]:
+    """Return the layer (L2 or L3) and the refusal that an accepted request meets; "" and None for none.
+
+    `flex_start_zones` says where a generation has flex-start, instead of the catalogue.
+    """
     facts = _facts(request.project, request.zone, request.accelerator.name, request.model, service=request.service)
     facts |= {"method": request.create_method, "name": request.id}
     layer, status = _scripted(troubles, facts)
     if status is not None or request.model != "FLEX_START" or not request.accelerator.generation:
         return layer, status
     offer = generation(request.accelerator.generation)
-    if offer.zones and request.zone not in offer.flex_start_zones:
+    zones = flex_start_zones.get(offer.name, offer.flex_start_zones)
+    if offer.zones and request.zone not in zones:
         status_of = compute_texts.status if request.service == "compute" else texts.status
         return "L2", status_of("model-unsupported", facts)
     return layer, status

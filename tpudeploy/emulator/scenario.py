@@ -80,6 +80,7 @@ class ScenarioProject:
       prices: {us-east5: {spot: 2.5}}                 # USD per chip-hour in the billing catalogue
       quota_metrics: {preemptible: tpu-v6e-spot}      # another spelling of the metric of v6e chips
       v5e_quota: training                             # the pool that limits v5e slices; by default that of serving
+      flex_start_zones: {v5e: [us-south1-a]}          # where a generation has flex-start, not by the catalogue
     """
 
     apis_off: Sequence[str] = ()
@@ -98,6 +99,7 @@ class ScenarioProject:
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     quota_metrics: Mapping[str, str] = field(default_factory=dict)
     v5e_quota: Literal["serving", "training"] = "serving"
+    flex_start_zones: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def address_limit(self, region: str) -> int:
         return self.addresses.get(region, self.addresses.get("*", _ADDRESSES))

@@ -445,8 +445,10 @@ def _zones(placement: PlacementSpec, generation: Generation, model: Provisioning
         return (Zone.parse(placement.reservation.split("/")[3]),)  # projects/P/locations/Z/reservations/R
     zones: Iterable[str] = generation.zones
     if model is Provisioning.FLEX_START:
-        # Of a generation of which no request is recorded, each zone may take flex-start: a refusal comes at once.
-        zones = generation.flex_start_zones or [zone for zone in zones if zone not in generation.flex_start_refused]
+        # Where no refusal is recorded, what is said of zones is not verified: those that are said to offer flex-start
+        # come first, and each other one may. A refusal comes at once.
+        others = () if generation.flex_start_refused else zones
+        zones = dict.fromkeys([*generation.flex_start_zones, *others])
     return tuple(map(Zone.parse, zones))
 
 

@@ -530,17 +530,20 @@ def _end_of_hunt(replica: _Replica) -> GiveUp | None:
     return _closed_end(replica, refusals) if is_closed(open_places, refusals, now, patience) else None
 
 
+_QUOTAS = frozenset({RefusalScope.ZONE_QUOTA, RefusalScope.REGION_QUOTA, RefusalScope.REGION_RESOURCES})
+
+
 def _closed_end(replica: _Replica, refusals: Collection[RefusalRecord]) -> GiveUp:
     """Return the end of a hunt in places that all stay closed."""
     answers = "\n".join(_answers(refusals))
-    # Whole regions that a policy or a missing subnetwork closes are no matter of quota.
-    of_regions = tuple(refusal for refusal in refusals if refusal.scope is RefusalScope.REGION)
-    is_quota = len(of_regions) < len(refusals)
+    # A quota is a matter of these words; each other cause has a remedy of its own.
+    others = tuple({refusal.kind: refusal for refusal in refusals if refusal.scope not in _QUOTAS}.values())
+    is_quota = any(refusal.scope in _QUOTAS for refusal in refusals)
     wider = "Request more quota, or widen placement.zones." if is_quota else "Or widen placement.zones."
     next_step = f"{wider} The next `tpudeploy apply` then tries every zone again."
     hint = f"{answers}\n{_room_after_deletion(replica, refusals)}{next_step}"
     error = Denied("All allowed zones refused the request, and retrying will not help.", hint=hint)
-    return GiveUp(replica=replica.index, error=error, refusals=of_regions)
+    return GiveUp(replica=replica.index, error=error, refusals=others)
 
 
 def _answers(refusals: Iterable[RefusalRecord]) -> Iterator[str]:

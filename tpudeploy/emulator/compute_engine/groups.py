@@ -109,7 +109,7 @@ def insert(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
         members=_member_names(body, accelerator.hosts),
         **cloud.life_of(call),
     )
-    layer, group.refusal = refusals.later_refusal(group, call.troubles)
+    layer, group.refusal = refusals.later_refusal(group, call.troubles, cloud.scenario.project.flex_start_zones)
     group.breaks = layer == "L3"
     cloud.groups[name] = group
     group.enter("WAITING")

@@ -51,7 +51,7 @@ def insert(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
         uid=int(cloud.scenario.draw("instance", name, cloud.clock.now()) * 2**62),
         **cloud.life_of(call),
     )
-    layer, refusal = refusals.later_refusal(instance, call.troubles)
+    layer, refusal = refusals.later_refusal(instance, call.troubles, cloud.scenario.project.flex_start_zones)
     cloud.instances[name] = instance
     instance.insert_operation = operations.begin(cloud, call, instance, "insert")
     cloud.track_creation(instance, instance.insert_operation)
