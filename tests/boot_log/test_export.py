@@ -33,6 +33,17 @@ def test_what_is_private_is_replaced_and_the_rest_of_its_line_stays(line: str, p
     assert rest in text
 
 
+def test_a_name_within_another_name_does_not_break_it() -> None:
+    names = {"gemma": "deployment", "gemma.team": "host", "": "nothing"}
+    assert redact("gemma.team and gemma", names) == "host and deployment"
+    assert redact("gemma.team and gemma", dict(reversed(names.items()))) == "host and deployment"
+
+
+def test_a_report_has_its_facts_and_each_log_under_its_title() -> None:
+    text = report(["tpudeploy", "gemma"], {"gemma on slice-a": "one\n\n", "b": "two"}, {"slice-a": "machine-1"})
+    assert text == "tpudeploy\ngemma\n\n== gemma on machine-1\none\n\n== b\ntwo\n"
+
+
 def test_a_real_log_keeps_every_line_and_its_cause() -> None:
     log = REAL.read_text(encoding="utf-8")
     text = report(["tpudeploy"], {"one": log}, {})

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from command_line import PROFILE
 
 from tpudeploy.boot_log.lines import parse_lines
-from tpudeploy.boot_log.stage import stage
+from tpudeploy.boot_log.stage import UNREPORTED, stage, unreported
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.slices import BootPhase, BootReport
+from tpudeploy.domain.status import BootStage
 from tpudeploy.loading import Profile, sized
 from tpudeploy.views.status import progress
 
@@ -108,3 +110,47 @@ def test_when_an_earlier_container_was_started_says_nothing_of_the_next(budget: 
 def test_without_a_plan_nothing_is_foretold() -> None:
     current = stage(_at("Compiling graph 7", 100), Unsized(because="the model is not known"), now=1000.0)
     assert progress(current, "") == "compiling 7"
+
+
+def test_a_count_has_an_end_up_to_the_planned_number(budget: HbmBudget) -> None:
+    last = stage(_at("Compiling graph 199", 400), budget, now=1000.0)
+    assert (last.name, last.done, last.of) == ("compiling", 199, 199)
+    image = BootReport(phase=BootPhase.IMAGE, detail="Pulling the image", pulled=40)
+    without_a_plan = stage(image, Unsized(because="the model is not known"), now=1000.0)
+    assert without_a_plan == BootStage(name="image", done=40, of=100)
+
+
+def test_each_rank_compiles_its_own_graphs_at_the_same_time(budget: HbmBudget) -> None:
+    four = replace(budget, engine=replace(budget.engine, data_parallel=4))
+    alone, among_four = (stage(_at(f"Compiling graph {n}", 400), b, now=1000.0) for n, b in ((50, budget), (197, four)))
+    assert (among_four.done, among_four.of) == (197, 4 * 199)
+    assert among_four.left_seconds == alone.left_seconds
+
+
+def test_a_percentage_is_of_the_weights_alone(budget: HbmBudget) -> None:
+    loading = stage(_at("Loading safetensors checkpoint shards:  45% Completed", 100), budget, now=1000.0)
+    compiling = stage(_at("Memory statistics: 45% of the HBM is used", 100), budget, now=1000.0)
+    assert (loading.name, loading.done, loading.of) == ("weights", 45, 100)
+    assert (compiling.name, compiling.done, compiling.of) == ("compiling", None, None)
+
+
+def test_without_the_time_of_its_start_what_is_left_is_the_plans_from_where_its_stage_begins(budget: HbmBudget) -> None:
+    plan = budget.start
+    loading = stage(_at("Checkpoint size: 9.54 GiB.", None), budget, now=1000.0)
+    assert loading.left_seconds == pytest.approx(plan.cold_seconds - plan.process_seconds)
+    compiling = stage(_at("Memory statistics", None), budget, now=1000.0)
+    assert compiling.left_seconds == pytest.approx(plan.cold_seconds - plan.process_seconds - plan.weights_seconds)
+
+
+@pytest.mark.parametrize(("took", "left"), [(0.0, 1.0), (-5.0, 1.0), (0.25, 0.75), (1.0, None), (1.5, None)])
+def test_a_machine_without_reports_is_at_its_place_in_the_plan(
+    budget: HbmBudget, took: float, left: float | None
+) -> None:
+    """As shares of the whole start; a clock that is behind the grant does not lengthen it."""
+    cold = budget.start.cold_seconds
+    current = unreported(budget, granted_at=1000.0, now=1000.0 + took * cold)
+    assert (current is None) is (left is None)
+    if current is not None and left is not None:
+        assert (current.name, current.is_least) == (UNREPORTED, True)
+        assert current.left_seconds == pytest.approx(left * cold)
+    assert unreported(Unsized(because="the model is not known"), granted_at=1000.0, now=1000.0) is None

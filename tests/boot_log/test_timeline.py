@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from boot_log.test_reading import SIDE_BY_SIDE
 
-from tpudeploy.boot_log.starts import timeline
+from tpudeploy.boot_log.reading import StartPhase
+from tpudeploy.boot_log.starts import critical_path, timeline
 from tpudeploy.domain.slices import BootPhase, BootReport
 
 ACCOUNT = """\
@@ -106,3 +110,28 @@ def test_words_that_are_none_of_ours_draw_nothing() -> None:
 
 def _report(account: str) -> BootReport:
     return BootReport(phase=BootPhase.SERVING, timeline=account)
+
+
+def test_a_timeline_names_its_machine_and_what_its_cache_had() -> None:
+    boot = timeline("gemma[0]", "slice", "", replace(_report(ACCOUNT), cache="hit: 40 programs were here"))
+    assert boot is not None
+    assert (boot.address, boot.slice_name, boot.cache) == ("gemma[0]", "slice", "hit: 40 programs were here")
+    assert (boot.reading.graphs, boot.reading.seconds) == (0, 380)
+    logged = timeline("gemma[0]", "slice", SIDE_BY_SIDE, None)
+    assert logged is not None
+    assert (logged.address, logged.slice_name, logged.cache) == ("gemma[0]", "slice", "")
+    assert timeline("gemma[0]", "slice", "", None) is None
+
+
+@pytest.mark.parametrize(("ends", "is_waited_for"), [(20, True), (21, True), (22, False)])
+def test_a_part_that_ends_a_second_after_the_next_began_may_have_been_waited_for(
+    ends: int, *, is_waited_for: bool
+) -> None:
+    parts = [
+        StartPhase(name="mirror", began=0, seconds=ends),
+        StartPhase(name="secrets", began=0, seconds=3),
+        StartPhase(name="container", began=20, seconds=10),
+    ]
+    path = [phase.name for phase in critical_path(parts)]
+    assert path == (["mirror", "container"] if is_waited_for else ["secrets", "container"])
+    assert critical_path([StartPhase(name="container", began=0, seconds=None)]) == ()

@@ -9,8 +9,6 @@ from random import Random
 import pytest
 from features.ab_test.ab_repeats import OF, nothing, page_of, runs
 
-from tpudeploy.boot_log.starts import last_start, reported_start
-from tpudeploy.domain.slices import BootPhase, BootReport
 from tpudeploy.domain.starts import MeasuredStart
 from tpudeploy.domain.verify import ReplicaVerification, Verdict, Verification, VerifiedSetting
 from tpudeploy.features.ab_test.arms import differing, in_effect
@@ -154,64 +152,3 @@ def test_what_is_measured_is_no_witness_that_a_value_is_in_effect(
         name="gemma", replicas=(ReplicaVerification(address="gemma[0]", slice_name="s", settings=settings),)
     )
     assert in_effect("serving.padding_gap", verification, other) is (InEffect.YES if is_witness else InEffect.UNTOLD)
-
-
-LOG = """\
-2026-08-10T17:50:00Z booted: Starting
-2026-08-10T17:51:00Z starting: Starting the container
-(APIServer pid=1) INFO 08-10 17:51:00 [utils.py:233] non-default args: {'model_tag': 'm'}
-(EngineCore pid=2) INFO 08-10 17:58:00 [core.py:348] init engine (profile, create kv cache, warmup model) took 380.10 s (compilation: 300.00 s)
-(APIServer pid=1) INFO:     Application startup complete.
-2026-08-10T18:00:00Z starting: Starting the container
-(APIServer pid=1) INFO 08-10 18:00:20 [utils.py:233] non-default args: {'model_tag': 'm'}
-(EngineCore pid=2) INFO 08-10 18:01:40 [core.py:348] init engine (profile, create kv cache, warmup model) took 60.10 s (compilation: 3.20 s)
-(APIServer pid=1) INFO 08-10 18:01:50 [launcher.py:99] API server: waiting for HTTP server to start
-(APIServer pid=1) INFO:     Application startup complete.
-2026-08-10T18:02:00Z cache: hit: 40 programs were here, 0 were compiled anew
-"""
-
-
-def test_of_several_servers_in_one_boot_the_last_ones_start_is_read() -> None:
-    assert last_start(LOG) == MeasuredStart(seconds=110, compile_seconds=3.2, programs_cached=40, programs=40)
-    assert last_start(LOG.partition("Application startup")[0]) is None, "it is not up yet"
-    assert last_start("") is None
-
-
-PROGRESS = """\
-2026-11-27T22:00:00Z starting: Starting the container
-2026-11-27T22:00:31Z starting: Loading safetensors checkpoint shards: 0% Completed
-2026-11-27T22:10:50Z starting: Compiling graph 188
-  | (APIServer pid=1) INFO 11-27 22:00:05 [api_utils.py:273] non-default args: {'model_tag': 'm'}
-  | (EngineCore pid=327) INFO 11-27 22:10:55 [core.py:348] init engine (profile, create kv cache, warmup model) took 600.00 s (compilation: 393.98 s)
-  | (APIServer pid=1) INFO 11-27 22:11:00 [api_server.py:682] Starting vLLM server on http://0.0.0.0:8000
-  | (APIServer pid=1) INFO:     Application startup complete.
-2026-11-27T22:11:05Z serving: Healthy, and completed a prompt
-"""
-
-
-def test_progress_lines_of_the_machine_are_not_the_beginning_of_a_start() -> None:
-    assert last_start(PROGRESS) == MeasuredStart(seconds=660, compile_seconds=393.98)
-
-
-def test_a_log_in_another_time_zone_begins_with_its_container() -> None:
-    elsewhere = PROGRESS.replace("INFO 11-27 22:", "INFO 11-28 07:")
-    assert last_start(elsewhere) == MeasuredStart(seconds=655, compile_seconds=393.98)
-
-
-def test_the_server_of_several_hosts_starts_in_a_container_that_runs_already() -> None:
-    start = last_start(PROGRESS.replace("Starting the container", "Starting the server"))
-    assert start == MeasuredStart(seconds=660, compile_seconds=393.98)
-
-
-def test_a_start_shorter_than_its_compilation_is_no_figure() -> None:
-    assert last_start(PROGRESS.replace("compilation: 393.98", "compilation: 3939.8")) is None
-
-
-def test_without_a_log_the_machines_own_report_tells_the_start() -> None:
-    report = BootReport(
-        phase=BootPhase.SERVING,
-        timeline="booted 100\nstarting 140\nserving 900\nstarting 1000\nserving 1497",
-        cache="miss: 0 programs were here, 40 were compiled anew",
-    )
-    assert reported_start(report) == MeasuredStart(seconds=497, programs_cached=0, programs=40)
-    assert reported_start(BootReport(phase=BootPhase.SERVING)) is None
