@@ -18,6 +18,7 @@ from tpudeploy.config.keys import all_keys
 from tpudeploy.operations.explanations import groups
 from tpudeploy.operations.trade_words import ENTRIES
 
+ABOUT_DELETION = ("destory", "distroy", "pause", "resume", "suspend", "cancel")
 DELETES = ("down", "stop", "delete", "rm", "kill", "teardown", "remove", "clean", "purge", "nuke")
 
 
@@ -27,6 +28,15 @@ DELETES = ("down", "stop", "delete", "rm", "kill", "teardown", "remove", "clean"
         *((word, "tpudeploy apply PROFILE") for word in ("deploy", "up", "launch", "run", "start", "create")),
         *((word, "tpudeploy destroy PROFILE") for word in DELETES),
         *((word, "tpudeploy status") for word in ("ps", "list", "ls", "get")),
+        *((word, "is billed until it is deleted") for word in ("pause", "resume", "suspend")),
+        *((word, "tpudeploy output") for word in ("url", "open")),
+        *((word, "tpudeploy zones") for word in ("quota", "regions")),
+        ("cancel", "tpudeploy destroy PROFILE"),
+        ("port-forward", "health.via"),
+        ("redeploy", "apply -replace"),
+        ("restore", "roll-back.md"),
+        ("prune", "tpudeploy gc"),
+        ("health", "tpudeploy status"),
         ("rollback", "roll-back.md"),
         ("chat", "tpudeploy query"),
         ("scale", "replicas"),
@@ -46,7 +56,7 @@ def test_a_verb_of_another_tool_is_answered_with_the_command_that_does_it(
     refused = command(tmp_path, capsys, word, "p.yaml")
     assert refused.code == 1
     assert answer in refused.err
-    assert word in {*DELETES, "destory", "distroy"} or "destroy" not in refused.err
+    assert word in {*DELETES, *ABOUT_DELETION} or "destroy" not in refused.err
 
 
 def test_no_word_is_guessed_to_mean_a_deletion_unless_it_is_one_misspelled() -> None:

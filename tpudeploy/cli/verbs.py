@@ -33,12 +33,36 @@ SENTENCES: Mapping[str, str] = {
     ),
     **dict.fromkeys(("update", "upgrade", "edit", "set", "patch", "replace"), _CHANGE),
     **dict.fromkeys(("down", "stop", "delete", "rm", "remove", "kill", "teardown", "terminate", "del"), _DESTROY),
-    **dict.fromkeys(("uninstall", "undeploy", "cleanup", "clean", "purge", "prune", "nuke"), _DESTROY),
-    **dict.fromkeys(("ps", "list", "ls", "get", "describe", "info", "top", "watch", "endpoints"), _STATUS),
+    **dict.fromkeys(("uninstall", "undeploy", "cleanup", "clean", "purge", "nuke", "cancel", "stop-all"), _DESTROY),
+    **dict.fromkeys(("ps", "list", "ls", "get", "describe", "info", "top", "watch", "health", "wait"), _STATUS),
+    **dict.fromkeys(
+        ("pause", "suspend", "resume", "hibernate", "sleep"),
+        "A slice cannot pause: it is billed until it is deleted. `tpudeploy destroy PROFILE` deletes it, and `tpudeploy "
+        "apply PROFILE` requests one again.",
+    ),
+    **dict.fromkeys(
+        ("port-forward", "tunnel", "proxy", "forward"),
+        "health.via chooses how a server is reached, by default also through IAP. For clients, `gcloud compute "
+        "start-iap-tunnel` opens a tunnel to the machine that `tpudeploy status` names.",
+    ),
+    **dict.fromkeys(
+        ("url", "open", "address", "endpoints", "outputs"),
+        "`tpudeploy output NAME` prints the endpoint, which any OpenAI client takes.",
+    ),
+    **dict.fromkeys(
+        ("quota", "quotas", "capacity", "availability", "regions", "locations"),
+        "`tpudeploy zones PROFILE` lists zones with quota, price and past success.",
+    ),
+    **dict.fromkeys(
+        ("backup", "restore", "snapshot"),
+        f"`tpudeploy state pull NAME` prints a state, and each change keeps the one before: {_DOCS}/roll-back.md.",
+    ),
+    **dict.fromkeys(("approve", "confirm", "accept"), "`tpudeploy apply FILE` carries out a plan that was saved."),
+    **dict.fromkeys(("prune", "orphans"), "`tpudeploy gc` finds requests that no deployment needs, and asks first."),
     **dict.fromkeys(("rollback", "undo", "revert"), f"Restore the earlier profile and apply it: {_DOCS}/roll-back.md."),
     **dict.fromkeys(("scale", "autoscale", "resize"), _SCALE),
     **dict.fromkeys(
-        ("restart", "reboot", "reload"),
+        ("restart", "reboot", "reload", "redeploy", "recreate"),
         "`tpudeploy apply -replace 'NAME[0]' PROFILE` requests another slice for a replica. A changed profile restarts "
         f"the server alone: {_DOCS}/change-a-server.md.",
     ),
