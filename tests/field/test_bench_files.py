@@ -181,6 +181,7 @@ def test_llmperfs_summary_is_one_cell(tmp_path: Path, capsys: pytest.CaptureFixt
         (read("b2-vllm-json-conc64.json").replace("1202.50", "0"), "vllm bench serve: its `duration` is 0"),
         (read("b1-stdout.txt") * 2, "Two results are of the same cell: 64 streams"),
         ("[[1]]", "it is not a result of"),
+        (read("b2-vllm-json-conc64.json").replace("1202.50", "-5"), "vllm bench serve: its `duration` is -5"),
     ],
 )
 def test_what_cannot_be_imported_is_refused_with_the_name_of_its_client(
@@ -268,6 +269,13 @@ Result is : VALID
         ("This is ApacheBench, Version 2.3 <$Revision: 1903618 $>\n", "ab, which counts no tokens"),
         ("Running 10s test @ http://x\n  Latency Distribution\n     50%   12ms\n", "wrk or hey"),
         ("                 NVIDIA GenAI-Perf | LLM Metrics\n", "profile_export_*.json"),
+        ("Metric,avg,min,max,p99,p95\nTime To First Token (ms),300,1,2,3,4\n", "profile_export_*.json"),
+        ("max_concurrency,request_throughput,output_throughput\n16,2.0,256.0\n", "import the JSON files of its runs"),
+        ("===\n= PERFORMANCE OVERVIEW \n===\nRequest Throughput (req/sec): 2.0\n", "trtllm-bench"),
+        ('{"latencies": {"mean": 1}, "bytes_in": {}, "status_codes": {"200": 1}}', "vegeta"),
+        ('{"results": {"gsm8k": {}}, "n-shot": {"gsm8k": 5}}', "lm-eval"),
+        ('[{"n_prompt": 512, "n_gen": 128, "avg_ts": 100.0}]', "llama-bench"),
+        ("<!DOCTYPE html><html></html>", "import the JSON that the client writes"),
     ],
 )
 def test_a_result_of_a_tool_that_measures_something_else_is_refused_with_its_name_and_the_reason(

@@ -192,6 +192,8 @@ def _no_path(text: str) -> str:
         return "a profile is a file, not an address: download it, or name the file"
     if re.fullmatch(r"[\w.-]+/[\w.-]+", text) and not text.endswith((".yaml", ".yml")):
         return "" if Path(text).parent.is_dir() else "a profile is a file; `tpudeploy init` writes one for a model"
+    if re.fullmatch(r"(v\d\w*|tpu7x)-\d+", text):
+        return f"a slice type goes with `-type`: `tpudeploy zones -type {text}`"
     return ""
 
 

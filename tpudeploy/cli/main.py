@@ -116,7 +116,12 @@ def _parse(parser: Parser, words: Sequence[str], name: str) -> argparse.Namespac
     # The words after `emulator run --` are another command line, which argparse must not parse.
     end = words.index("--") if "--" in words and parser.get_default("argv") is not None else len(words)
     # Options may come between the words: `state list -json gemma`.
-    options, unknown = parser.parse_known_intermixed_args(words[:end])
+    try:
+        options, unknown = parser.parse_known_intermixed_args(words[:end])
+    except Usage as error:
+        from tpudeploy.cli.suggestions import about_overlay
+
+        raise Usage(f"{error.message}{about_overlay(words[:end], name)}", hint=error.hint) from error
     if unknown:
         raise _unknown(parser, words[:end], unknown[0], name)
     if end < len(words):

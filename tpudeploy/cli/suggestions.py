@@ -17,6 +17,7 @@ _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("y", "yes", "assume-yes", "approve", "force", "auto-approve"), ("auto-approve", "force")),
     **dict.fromkeys(("var", "values"), ("set",)),
     **dict.fromkeys(("var-file", "overlay", "file", "config"), ("file", "overlay")),
+    "w": ("watch",),
     **dict.fromkeys(("C", "dir", "directory", "cwd"), ("chdir",)),
     **dict.fromkeys(("j", "jobs", "parallel"), ("parallelism",)),
     **dict.fromkeys(("nocolor", "no-colour"), ("no-color",)),
@@ -35,6 +36,21 @@ _SENTENCES: Mapping[str, str] = {
     **dict.fromkeys(("o", "out", "output"), "It prints to stdout: `> FILE` writes it to a file."),
     **dict.fromkeys(("a", "all"), "Name each deployment: `tpudeploy status` lists them."),
 }
+# The same where a command has its own answer.
+_SENTENCES_OF: Mapping[str, Mapping[str, str]] = {
+    "gc": dict.fromkeys(("dry-run", "dryrun", "check"), "`tpudeploy gc` lists what it found, then asks."),
+    "destroy": dict.fromkeys(
+        ("dry-run", "dryrun", "check"), "`tpudeploy plan -destroy PROFILE` shows what would be deleted."
+    ),
+    "logs": dict.fromkeys(
+        ("tail", "n", "lines", "since"), "`| tail -n 100` keeps the last lines, and `-follow` shows new ones."
+    ),
+    "init": dict.fromkeys(
+        ("model", "m"),
+        "At a terminal, `tpudeploy init FILE` asks for the model. Otherwise write it into the file, as model.id.",
+    ),
+}
+_OVERLAY = ("-f", "--file", "--overlay", "-file", "-overlay")
 _HELP = ("-h", "--help")
 _KEYS: Mapping[str, str] = {
     "p": "placement.project",
@@ -93,6 +109,16 @@ def did_you_mean_option(parser: Parser, words: Sequence[str], word: str) -> str:
     return ""
 
 
+def about_overlay(words: Sequence[str], name: str) -> str:
+    """Return what `-f` means here, for a line of another tool, `apply -f PROFILE` or `logs NAME -f`; or ""."""
+    at = next((n for n, word in enumerate(words) if word in _OVERLAY), None)
+    if at is None:
+        return ""
+    if at + 1 < len(words):
+        return f" `{words[at]}` names an overlay of a profile: `tpudeploy {name} {words[at + 1]}` names a profile."
+    return " `-follow` shows new lines as they come." if name == "logs" else ""
+
+
 def _near(parser: Parser, bare: str) -> Iterator[str]:
     """Yield the options near a word. The dashes are left out, because all share them: `--zone` is not near `--json`."""
     from difflib import get_close_matches
@@ -108,8 +134,9 @@ def _instead(parser: Parser, word: str) -> str:
     from tpudeploy.config.keys import all_keys, fields_at
     from tpudeploy.config.nodes import dotted
 
-    if word in _SENTENCES:
-        return f" {_SENTENCES[word]}"
+    sentence = _SENTENCES_OF.get(parser.prog.removeprefix("tpudeploy "), {}).get(word) or _SENTENCES.get(word)
+    if sentence:
+        return f" {sentence}"
     key = word.replace("-", "_")
     leaves = (dotted(path) for path in all_keys() if fields_at(path) is None and path[-1] == key)
     same_name = _KEYS.get(key) or next(leaves, "")

@@ -37,8 +37,8 @@ SENTENCES: Mapping[str, str] = {
     **dict.fromkeys(("ps", "list", "ls", "get", "describe", "info", "top", "watch", "health", "wait"), _STATUS),
     **dict.fromkeys(
         ("pause", "suspend", "resume", "hibernate", "sleep"),
-        "A slice cannot pause: it is billed until it is deleted. `tpudeploy destroy PROFILE` deletes it, and `tpudeploy "
-        "apply PROFILE` requests one again.",
+        "A slice cannot pause: it is billed until it is deleted. `tpudeploy destroy PROFILE` deletes it, and "
+        "`tpudeploy apply PROFILE` requests one again.",
     ),
     **dict.fromkeys(
         ("port-forward", "tunnel", "proxy", "forward"),

@@ -206,7 +206,7 @@ def _read_vllm(tree: Tree) -> Sequence[ForeignCell]:
     completed, seconds = int(_needed(tree, "completed")), _needed(tree, "duration")
     tokens_in, tokens_out = _needed(tree, "total_input_tokens"), _needed(tree, "total_output_tokens")
     if seconds <= 0:
-        raise ValueError("its `duration` is 0")
+        raise ValueError(f"its `duration` is {seconds:g}")
     most = _number(tree, "max_concurrency")
     prompt, answer = (tokens / completed if completed else None for tokens in (tokens_in, tokens_out))
 
@@ -632,6 +632,16 @@ _OTHERS: Mapping[frozenset[str], str] = {
         "sglang.bench_serving"
     ),
     frozenset({"metrics", "root_group"}): "it is a summary of k6, which counts no tokens",
+    frozenset({"latencies", "bytes_in", "status_codes"}): "it is a report of vegeta, which counts no tokens",
+    frozenset({"average", "latencyDistribution"}): "it is a report of ghz, which counts no tokens",
+    frozenset(
+        {"results", "n-shot"}
+    ): "it is a result of lm-eval, which grades answers; `tpudeploy verify -accuracy` does",
+    frozenset({"report", "config"}): "it is a result of optimum-benchmark, which measures a model without a server",
+    frozenset({"num_requests", "response_times"}): "it is a result of Locust, which counts no tokens",
+    frozenset(
+        {"n_prompt", "n_gen", "avg_ts"}
+    ): "it is a result of llama-bench, which measures llama.cpp without a server",
 }
 _OTHER_TEXTS: Mapping[str, str] = {
     "MLPerf Results Summary": (
@@ -641,6 +651,13 @@ _OTHER_TEXTS: Mapping[str, str] = {
     "Type,Name,Request Count,Failure Count": "it is a table of Locust, which counts no tokens",
     "This is ApacheBench": "it is a result of ab, which counts no tokens",
     "Latency Distribution": "it is a result of wrk or hey, which count no tokens",
+    ":::MLLOG": "it is a log of MLPerf, which has neither the streams nor the lengths of its requests",
+    "Metric,avg,min,max,p99": "it is the CSV of genai-perf or aiperf; import its file profile_export_*.json",
+    "max_concurrency,request_throughput": (
+        "it is the summary of a sweep of vLLM's; import the JSON files of its runs, one `vllm bench serve` each"
+    ),
+    "= PERFORMANCE OVERVIEW": "it is a result of trtllm-bench, which measures TensorRT-LLM without a server",
+    "<!DOCTYPE html>": "it is a page, not data: import the JSON that the client writes beside it",
     "LLM Metrics": "it is the table that genai-perf or aiperf prints; import its file profile_export_*.json",
 }
 
