@@ -237,6 +237,13 @@ class StateBackend(Protocol):
         """Return all lines of the ledger, oldest first. Raise `errors.StateUnreadable` if it cannot be read."""
         ...
 
+    def budgets(self) -> tuple[str, bytes] | None:
+        """Return the name and the content of budgets.yaml beside the states, or None without one.
+
+        Raise `errors.StateUnreadable` if it cannot be read.
+        """
+        ...
+
     def enter(self, line: LedgerLine) -> None:
         """Add one line to the ledger; parallel additions are safe. Raise `errors.StateError`."""
         ...

@@ -35,6 +35,7 @@ def carry_out(
     wait: str = "serving",
     timeout: float | None = None,
     watch: bool = False,
+    max_cost: float | None = None,
 ) -> int:
     """Apply a plan after approval and return the exit code.
 
@@ -52,7 +53,9 @@ def carry_out(
 
     def apply_part(part: Plan, *, reset: bool = True) -> RunReport:
         with interruptible(context, workspace, as_json=args.json) as emit:
-            return workspace.apply(part, on_event=emit, wait=wait, timeout=timeout, watch=watch, reset=reset)
+            return workspace.apply(
+                part, on_event=emit, wait=wait, timeout=timeout, watch=watch, reset=reset, max_cost=max_cost
+            )
 
     report = apply_part(plan, reset=may_reset)
     if not may_reset and not args.json:

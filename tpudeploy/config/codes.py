@@ -332,6 +332,13 @@ RUN_TOO_LONG = _code(
     "A slice with an end runs at most 7 days.",
     "placement: {max_run_duration: 7d}",
 )
+BUDGET_WITHOUT_END = _code(
+    "TPU1326",
+    "A budget without an end",
+    "A budget only holds what has an end: without one, a slice may cost any amount. Google ends a run after "
+    "placement.max_run_duration; lifecycle.end ends the deployment.",
+    "lifecycle: {end: 24h}",
+)
 RESERVED_ALONE = _code("TPU1322", "`reserved` without a reservation", "Name the reservation to use.", _RESERVED)
 RESERVATION_UNUSED = _code(
     "TPU1323", "Unused reservation", "Only `reserved` uses a reservation, in the reservation's own zone.", _RESERVED
@@ -460,4 +467,4 @@ RELEASE_WITHOUT_V = _code(
 )
 
 # Diagnostics about something that only a whole profile can lack. They are omitted while a part of it is unreadable.
-OF_ABSENCE = frozenset({MISSING_KEY, FLEX_WITHOUT_END, RESERVED_ALONE, RESERVATION_UNUSED})
+OF_ABSENCE = frozenset({MISSING_KEY, FLEX_WITHOUT_END, BUDGET_WITHOUT_END, RESERVED_ALONE, RESERVATION_UNUSED})

@@ -8,7 +8,7 @@ _ZONES = "write placement.zones, a list of zones such as [us-east5-a], or any"
 _CHIPS = "write tpu.type, such as v6e-4: it names the generation and the number of chips"
 _COMMAND = "the server is `vllm serve` with serving.args; what to run before it belongs under serving.setup"
 _REPLICAS = "write replicas, a number, and change it with `tpudeploy apply`: docs/how-to/replicas.md"
-_COST = "write placement.max_price_per_chip_hour or placement.max_run_duration: docs/how-to/limit-the-cost.md"
+_COST = "write budget, lifecycle.end or placement.max_price_per_chip_hour: docs/how-to/limit-the-cost.md"
 _FLAGS = "flags of vLLM belong under serving.args"
 
 # Words of Google's and other tools for a value, and the word of the format. The key that has the choice takes it.
@@ -61,7 +61,7 @@ HINTS: Mapping[str, str] = {
         _REPLICAS,
     ),
     **dict.fromkeys(("service", "num_replicas", "num_nodes"), _REPLICAS),
-    **dict.fromkeys(("budget", "max_price", "max_cost", "price", "autostop", "idle_duration", "ttl"), _COST),
+    **dict.fromkeys(("max_price", "max_cost", "price", "autostop", "idle_duration", "ttl"), _COST),
     **dict.fromkeys(("env", "envs", "environment", "variables"), "write serving.env; a secret belongs under secrets"),
     **dict.fromkeys(("ports", "port", "expose"), "write serving.port: one server has one port"),
     **dict.fromkeys(("setup", "run", "command", "commands", "entrypoint", "cmd", "init", "script"), _COMMAND),

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType, Backend
 from tpudeploy.domain.budget import HbmBudget, Unsized
+from tpudeploy.domain.cost_budget import CostBudget
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.ending import End, IdleLimit, PastEnd
 from tpudeploy.domain.engine import NO_ENGINE, Engine
@@ -277,7 +278,8 @@ class Deployment:
     `ended` says that its end has come: it has no replicas then (reconcile/ends.py). `written` is a fingerprint of what
     its profile says, whatever defaults and pins add to that; "" without an end.
     At most `max_parallel_requests` of one replica exist at the same time, and their slices cost at most
-    `search_usd_per_hour` together, if that is not None: see reconcile/prices.py.
+    `search_usd_per_hour` together, if that is not None: see reconcile/prices.py. `cost_budget` is what it may cost, or
+    None for no limit: see reconcile/cost_wall.py.
     """
 
     name: str
@@ -305,6 +307,7 @@ class Deployment:
     router: Router | None = None
     router_machine: Deployment | None = None
     scale: Scale | None = None
+    cost_budget: CostBudget | None = None
     on_demand_floor: int = 0
     floor_candidates: tuple[Candidate, ...] = ()
     indexes: tuple[int, ...] | None = None

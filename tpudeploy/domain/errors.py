@@ -11,6 +11,7 @@ TpudeployError                        message · hint · code · exit_code
 │   ├── Unapproved                    no one has approved this plan
 │   ├── StalePlan
 │   ├── CheckFailed         13        a check, a policy or a verification failed
+│   ├── BudgetExceeded      13        a slice could exceed a budget
 │   ├── PlanUnreadable       1        the file is not a saved plan, or is damaged
 │   └── PlanTooNew           1
 ├── NotApproved              1        the user declined, or there was no terminal to ask on
@@ -195,6 +196,17 @@ class CheckFailed(PlanError):
     """
 
     code = "TPU3002"
+    exit_code = exits.CHECK_FAILED
+
+
+class BudgetExceeded(PlanError):
+    """A slice could exceed a budget, so it was not requested.
+
+    What was spent, what everything alive may cost until its end, and this slice until its end are together more than
+    a budget of the profile, of budgets.yaml or of -max-cost. What runs is untouched.
+    """
+
+    code = "TPU3007"
     exit_code = exits.CHECK_FAILED
 
 

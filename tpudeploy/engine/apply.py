@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 
 from tpudeploy.domain import errors, events
+from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Action, Change, Effect, Goal, Plan, stopped_by
 from tpudeploy.domain.report import ReplicaEndpoint, ReplicaOutcome, RunReport, Wait
@@ -13,6 +14,7 @@ from tpudeploy.domain.state import Approval, Attempt, State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.converge import Convergence, without_approval
+from tpudeploy.engine.cost_wall import CostWall
 from tpudeploy.engine.orphans import report_adopted, with_adopted
 from tpudeploy.engine.plan import plan_deployment
 from tpudeploy.engine.publish import EndpointPublisher, ask_router, keep_router, published_endpoints
@@ -42,6 +44,7 @@ def apply(
     keep: bool = False,
     may_reset: bool = False,
     max_requests: int | None = None,
+    max_cost: float | None = None,
     on_started: Callable[[], None] = lambda: None,
 ) -> RunReport:
     """Carry out `plan`. The error of one deployment is in its outcome and stops no other.
@@ -49,10 +52,12 @@ def apply(
     With `keep`, the run continues after that and requests what is lost again, until the clock is stopped; `timeout`
     limits only the way there. With `may_reset`, a running node that does not pick up a change is rebooted; without it,
     the run ends with `errors.ChangeNotAcknowledged`. Each deployment requests at most `max_requests` slices; one that
-    has none then ends with `errors.CapacityTimeout`. A plan of one deployment raises `errors.StalePlan` before anything
-    is done if the world no longer needs exactly these changes. In a plan of several, each deployment is checked by
-    itself, and the others continue. A plan from a file holds as a whole, or `errors.StalePlan` is raised.
-    `on_started` is called once the plan holds and its approval is saved, before any request.
+    has none then ends with `errors.CapacityTimeout`. Nothing is requested by which the deployments of the plan could
+    cost more than `max_cost` USD from now on: that ends with `errors.BudgetExceeded`. A plan of one deployment raises
+    `errors.StalePlan` before anything is done if the world no longer needs exactly these changes. In a plan of several,
+    each deployment is checked by itself, and the others continue. A plan from a file holds as a whole, or
+    `errors.StalePlan` is raised. `on_started` is called once the plan holds and its approval is saved, before any
+    request.
 
     At the end, `sources` verify what serves against its declared settings. So are servers that failed the last
     verification, even without a change: `RunReport.not_in_effect` has their errors until they pass.
@@ -66,6 +71,9 @@ def apply(
         _check_all_hold(world, history, changing, plan.source)
     notify_started = _once(on_started)
     listings = Listings(world)
+    names = frozenset(goal.name for goal in plan.goals)
+    ceiling = None if max_cost is None else CostCeiling(usd=max_cost, since=world.clock.now(), deployments=names)
+    wall = CostWall(world, ceiling)
 
     def start(goal: Goal) -> _Run:
         # The plan already has the reason why this deployment cannot be changed.
@@ -82,6 +90,7 @@ def apply(
             keep=keep,
             may_reset=may_reset,
             max_requests=max_requests,
+            wall=wall,
             verifier=verifier,
             history=history,
             listings=listings,
@@ -400,6 +409,7 @@ class _Run:
         keep: bool,
         may_reset: bool,
         max_requests: int | None,
+        wall: CostWall,
         verifier: Verifier,
         history: CapacityHistory,
         listings: Listings,
@@ -428,6 +438,7 @@ class _Run:
             keep=keep,
             may_reset=may_reset,
             max_requests=max_requests,
+            wall=wall,
         )
 
     def step(self) -> float | None:

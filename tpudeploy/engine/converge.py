@@ -37,6 +37,7 @@ from tpudeploy.domain.step import (
     Wait,
 )
 from tpudeploy.engine.capacity_history import CapacityHistory
+from tpudeploy.engine.cost_wall import CostWall, over_budget
 from tpudeploy.engine.execute import StepExecutor
 from tpudeploy.engine.ledger import record_grants
 from tpudeploy.engine.observe import observe
@@ -54,6 +55,7 @@ from tpudeploy.orphans.claims import as_attempt
 from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import NEVER_APPEARED, DecisionContext
+from tpudeploy.reconcile.cost_wall import Shortfall
 from tpudeploy.reconcile.cutover import with_drain
 from tpudeploy.reconcile.decide import decide, matches, remove
 from tpudeploy.reconcile.ends import started_again, until_end, with_ending, with_service, with_use
@@ -122,6 +124,7 @@ class Convergence:
 
     With `keep`, it does not end when the goal is reached: what is lost is requested again. With `may_reset`, a node
     that does not pick up a change is rebooted. `max_requests` is how many slices it may request, None for any number.
+    `wall` has the budgets that each request is held against.
     """
 
     def __init__(
@@ -138,12 +141,14 @@ class Convergence:
         keep: bool = False,
         may_reset: bool = False,
         max_requests: int | None = None,
+        wall: CostWall,
     ) -> None:
         self._world = world
         self._goal = goal
         self._strays = StraySearch(world, listings)
         self._released_nodes: dict[str, float] = {}  # since when those without a request are deleted, by name
         self._requests_left = max_requests
+        self._wall = wall
         self._publisher = publisher
         self._verifier = verifier
         self._until = until
@@ -247,8 +252,10 @@ class Convergence:
         """Report each failure once, while the run continues for the other replicas."""
         for failure in failures:
             error, where = self._error_of(failure), address(self._goal.name, failure.replica)
-            if (failure.replica, error.message) not in self._failures_shown:
-                self._failures_shown.add((failure.replica, error.message))
+            # What was spent grows with each observation.
+            news = (failure.replica, error.code if isinstance(error, errors.BudgetExceeded) else error.message)
+            if news not in self._failures_shown:
+                self._failures_shown.add(news)
                 now = self._world.clock.now()
                 hint = f"{error.hint}\nThe other replicas continue.".strip()
                 self._world.emit(events.Warned(at=now, address=where, message=error.message, hint=hint))
@@ -443,7 +450,13 @@ class Convergence:
     def _execute(self, session: StateSession, observed: Observed, steps: Iterable[Step]) -> bool:
         """Execute the steps, and return whether a refusal ended that: the others were decided without knowing of it."""
         executor = StepExecutor(
-            self._world, session, self._goal.deployment, observed, self._history, slow_zones=self._slow_zones
+            self._world,
+            session,
+            self._goal.deployment,
+            observed,
+            self._history,
+            slow_zones=self._slow_zones,
+            wall=self._wall,
         )
         for step in steps:
             if executor.was_refused:
@@ -522,7 +535,33 @@ class Convergence:
         if self._goal.covers(ROUTER):
             own_context = replace(context, may_request=self._may_request(ROUTER))
             steps += self._router_machine.decide(self._goal, state, own_context, steps)
-        return tuple(self._limit_requests(steps))
+        return tuple(self._within_budgets(state, tuple(self._limit_requests(steps))))
+
+    def _within_budgets(self, state: State, steps: tuple[Step, ...]) -> Iterator[Step]:
+        """Yield the steps, with the error in the place of each request that could exceed a budget.
+
+        It waits while it fits once what is leaving is gone, and where a slice serves that it was to replace: a budget
+        changes nothing about what runs.
+        """
+        deployment = self._goal.deployment
+        has_requests = any(isinstance(step, Request) for step in steps)
+        check = self._wall.opened(deployment, state) if has_requests and deployment is not None else None
+        for step in steps:
+            short: Shortfall | None = None
+            if check is not None and isinstance(step, Request):
+                short = check.admit(step.replica, step.candidate)
+            yield step if short is None else self._beyond_budget(state, step.replica, short)
+
+    def _beyond_budget(self, state: State, replica: int, short: Shortfall) -> Step:
+        wait = Wait(replica=replica, why="until a budget has room")
+        if short.waits:
+            return wait
+        failure = GiveUp(replica=replica, error=over_budget(self._goal.name, replica, short))
+        serves = any(each.is_announced and each.holds_slice for each in state.record(replica).attempts)
+        if self._reached_at is not None and serves:
+            self._warn_of_failures([failure])
+            return wait
+        return failure
 
     def _limit_requests(self, steps: Iterable[Step]) -> Iterator[Step]:
         """Yield the steps, with a wait in the place of each request that the run may not send.

@@ -15,6 +15,7 @@ from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import Observed, Refusal, Remedy
 from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, RefusalRecord, State
 from tpudeploy.engine.capacity_history import CapacityHistory
+from tpudeploy.engine.cost_wall import CostWall, NotAdmitted
 from tpudeploy.engine.request_events import About, about, not_granted
 from tpudeploy.engine.session import StateSession
 from tpudeploy.engine.slow_zones import SlowZones
@@ -42,6 +43,7 @@ class StepExecutor:
         history: CapacityHistory,
         *,
         slow_zones: SlowZones,
+        wall: CostWall,
     ) -> None:
         self._world = world
         self._session = session
@@ -49,6 +51,7 @@ class StepExecutor:
         self._observed = observed
         self._history = history
         self._slow_zones = slow_zones
+        self._wall = wall
         self.was_refused = False
 
     def execute(self, action: step.Step) -> None:  # noqa: C901, PLR0912 - one row for each kind of step
@@ -104,7 +107,15 @@ class StepExecutor:
             script=text_print(request.metadata[SCRIPT_KEY]),
         )
         record = state.record(action.replica).with_attempt(attempt)
-        self._session.save(replace(state.with_record(record), next_attempt=state.next_attempt + 1))
+        intent = replace(state.with_record(record), next_attempt=state.next_attempt + 1)
+        try:
+            with self._wall.admitting(self._deployment, state, action.replica, place) as prove:
+                self._session.save(intent)
+                prove()
+        except NotAdmitted:
+            # Another run has used the budget since this was decided: the next decision says so.
+            self.was_refused = True
+            return
         self._world.emit(
             events.Requested(**self._about(action.replica, attempt), accelerator_type=request.accelerator_type)
         )

@@ -5,7 +5,7 @@ Why: decision 5 in docs/decisions.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 
@@ -23,6 +23,7 @@ _FRESH = 5.0  # seconds; an older proof of the lock is renewed before Google is 
 # Seconds from a proof to the request that depends on it. A lock is taken over after far more, and what was requested
 # within half the grace of its intent still appears within the grace.
 _OLDEST_PROOF = 60.0
+_BUDGETS = "_budgets"  # no deployment has such a name
 _FENCES = 8  # writes of dead runs that may arrive one after the other
 
 
@@ -215,6 +216,19 @@ def _report_takeover(world: World, name: str, expired: LockInfo) -> None:
     )
     hint = "If it still runs, it stops before its next write and before its next request to Google."
     world.emit(events.Warned(at=world.clock.now(), address=name, message=message, hint=hint))
+
+
+@contextmanager
+def holding_budgets(world: World) -> Iterator[Callable[[], None]]:
+    """Hold the lock of the budgets that several deployments share. Call the function before what depends on it.
+
+    It raises `errors.StateConflict` if the lock is lost by then.
+    """
+    lease = _lock(world, _BUDGETS, "apply")
+    try:
+        yield lambda: world.state.prove(lease)
+    finally:
+        world.state.unlock(lease)
 
 
 def states_by_name(backend: StateBackend, names: Iterable[str] = ()) -> dict[str, State]:

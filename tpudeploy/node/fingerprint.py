@@ -17,6 +17,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(","
 # only if the current one lies outside of them (see diff.py).
 EFFECTS: Mapping[str, Effect] = {
     "boot": Effect.RESTART,
+    "budget": Effect.COSMETIC,
     "model": Effect.RESTART,
     "secrets": Effect.RESTART,
     "serving": Effect.RESTART,

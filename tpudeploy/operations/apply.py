@@ -32,6 +32,7 @@ def apply(
     watch: bool = False,
     reset: bool = False,
     max_requests: int | None = None,
+    max_cost: float | None = None,
 ) -> Report:
     """Apply a plan; `timeout` is in seconds, or "90m". Failures of single deployments are in the report.
 
@@ -40,6 +41,9 @@ def apply(
 
     Each deployment requests at most `max_requests` slices, however many are refused or lost. One that has no slice then
     has `errors.CapacityTimeout` as its outcome.
+
+    With `max_cost`, nothing is requested by which the deployments of the plan could cost more than that many USD from
+    now on, each slice until its end. Then `errors.BudgetExceeded` is the outcome, and what runs is untouched.
 
     With `watch`, the call continues once everything serves: preempted slices are requested again, until `stop` is
     called from another thread (then `errors.Interrupted` is raised) or a deployment fails for good.
@@ -87,6 +91,7 @@ def apply(
             keep=watch,
             may_reset=reset,
             max_requests=max_requests,
+            max_cost=max_cost,
             on_started=lambda: hold(world, adapters.pins, pins, checkpoints),
         )
     note_releases(adapters.pins, adapters.boots.read(), [goal.deployment for goal in plan.goals if goal.deployment])
@@ -134,6 +139,12 @@ OPERATION = Operation(
             help="Stop waiting after this time, e.g. 2h (exit 12).",
             kind=ArgumentKind.DURATION,
             agents=AgentForm(about="give up waiting after this long"),
+        ),
+        Argument(
+            name="max_cost",
+            help="Request nothing by which these deployments could cost more than this many USD from now on (exit 13).",
+            kind=ArgumentKind.AMOUNT,
+            metavar="USD",
         ),
         Argument(
             name="watch",

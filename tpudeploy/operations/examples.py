@@ -171,6 +171,7 @@ EXAMPLES: Mapping[str, Example] = {
     codes.FLAGS_TOGETHER: _layer("serving: {args: {enable_auto_tool_choice: true, tool_call_parser: null}}"),
     codes.FLAG_NOT_ON_TPU: _layer("serving: {args: {enable_sleep_mode: true}}"),
     codes.FLEX_WITHOUT_END: _layer("placement: {provisioning: [flex-start]}"),
+    codes.BUDGET_WITHOUT_END: _layer("budget: {day: 20}"),
     codes.RUN_TOO_LONG: _layer("placement: {max_run_duration: 9d}"),
     codes.REPLICA_BOUNDS: _layer("replicas: 5\nscale: {max: 4}"),
     codes.RESERVED_ALONE: _layer("placement: {provisioning: [reserved]}"),
@@ -287,6 +288,7 @@ EXAMPLES: Mapping[str, Example] = {
     "TPU3004": _session('echo \'{"format": "tpudeploy.plan/1"}\' > my.plan\ntpudeploy apply my.plan', _SAVE),
     "TPU3005": _session('echo \'{"format": "tpudeploy.plan/9"}\' > my.plan\ntpudeploy apply my.plan', _SAVE),
     "TPU3006": _session("tpudeploy ci apply prod.yaml", "tpudeploy ci plan prod.yaml"),
+    "TPU3007": _session(f"{_APPLY} -max-cost 1 -set lifecycle.end=24h", "tpudeploy cost"),
     "TPU4000": _session("tpudeploy state show demo", "tpudeploy state list"),
     "TPU4001": _unrun(f"{_APPLY} &\n{_APPLY}", f"{_APPLY} -lock-timeout 15m", "it takes two runs at one time"),
     "TPU4002": _unrun(

@@ -19,6 +19,7 @@ from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.config.profile import Joined, Profile
 from tpudeploy.config.scalars import Duration, Moment
 from tpudeploy.config.schema import (
+    BudgetSpec,
     HealthSpec,
     LifecycleSpec,
     NetworkSpec,
@@ -31,6 +32,7 @@ from tpudeploy.config.schema import (
 )
 from tpudeploy.config.schema.base import once_a_section
 from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
+from tpudeploy.domain.cost_budget import CostBudget
 from tpudeploy.domain.deployment import (
     AUTO,
     DEFAULT_PORT,
@@ -211,6 +213,7 @@ def _resolve_all_but_name(
         container=container,
         health=_health(spec.health),
         lifecycle=_lifecycle(spec.lifecycle),
+        cost_budget=_cost_budget(spec.budget),
         compile_cache=compile_cache(spec, container, kind),
         mirror=mirror,
         startup_script=Script(""),
@@ -264,6 +267,12 @@ def _lifecycle(lifecycle: LifecycleSpec) -> Lifecycle:
         idle=None if lifecycle.idle is None else IdleLimit(text=lifecycle.idle.text, seconds=float(lifecycle.idle)),
         hours=lifecycle.hours,
     )
+
+
+def _cost_budget(budget: BudgetSpec) -> CostBudget | None:
+    if budget.day is None and budget.month is None:
+        return None
+    return CostBudget(usd_per_day=budget.day, usd_per_month=budget.month)
 
 
 def _end(end: Duration | Moment | None) -> End | None:

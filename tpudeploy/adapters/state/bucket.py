@@ -26,6 +26,8 @@ _RACES = 8  # attempts, because an endpoint may change between our read and our 
 class BucketState:
     """Stores PREFIX/state/NAME.json and NAME.lock, PREFIX/endpoints/NAME.json, PREFIX/zones/ and PREFIX/ledger/.
 
+    It reads PREFIX/budgets.yaml.
+
     See `ports.StateBackend`. A version is a generation. In addition to the port's errors, every method may raise
     `errors.Fault` and `errors.Denied`.
     """
@@ -134,6 +136,14 @@ class BucketState:
         except errors.CloudError as cause:
             raise errors.StateUnreadable(f"{self._objects.name(folder)} cannot be read: {cause}") from cause
         return ledger.parse_lines("\n".join(one.metadata.get(_LINE, "") for one in entries))
+
+    def budgets(self) -> tuple[str, bytes] | None:
+        key = f"{self._prefix}budgets.yaml"
+        try:
+            stored_object = self._objects.get(key)
+        except errors.CloudError as cause:
+            raise errors.StateUnreadable(f"{self._objects.name(key)} cannot be read: {cause}") from cause
+        return None if stored_object is None else (self._objects.name(key), stored_object.content)
 
     def enter(self, line: LedgerLine) -> None:
         text = ledger.format_line(line)

@@ -25,6 +25,7 @@ from tpudeploy.serialization import capacity_history, ledger, statefile
 # What is read and kept of the zone history: its last 1,500 to 3,000 entries, which take 20 ms of CPU once a run.
 _HISTORY, _HISTORY_BYTES = "zones.jsonl", 512 * 1024
 _LEDGER = "ledger.jsonl"
+BUDGETS = "budgets.yaml"  # which a person writes
 _OWN_FILES = f"{_HISTORY}\n{_LEDGER}\n.gitignore"  # that git ignores in a folder of the user
 _MAX_EARLIER = 10  # earlier states of a deployment: a hunt writes 10 in a few minutes, a user's command writes one
 
@@ -192,6 +193,14 @@ class LocalState:
         except OSError as cause:
             raise _unreadable(self._folder.path / _LEDGER, cause) from cause
         return ledger.parse_lines(text.decode(errors="replace"))
+
+    def budgets(self) -> tuple[str, bytes] | None:
+        try:
+            return str(self._folder.path / BUDGETS), self._folder.read(BUDGETS)
+        except FileNotFoundError:
+            return None
+        except OSError as cause:
+            raise _unreadable(self._folder.path / BUDGETS, cause) from cause
 
     def enter(self, line: LedgerLine) -> None:
         with self._folder.writing(_LEDGER):

@@ -55,7 +55,17 @@ def run(args: argparse.Namespace, context: Context) -> int:
             )
     # The time for the approval does not count, because a person takes it.
     timeout = None if args.timeout is None else max(args.timeout - (context.clock.now() - began), 0.0)
-    return carry_out(args, context, workspace, plan, OPERATION, wait=args.wait, timeout=timeout, watch=args.watch)
+    return carry_out(
+        args,
+        context,
+        workspace,
+        plan,
+        OPERATION,
+        wait=args.wait,
+        timeout=timeout,
+        watch=args.watch,
+        max_cost=args.max_cost,
+    )
 
 
 def _saved_plan(args: argparse.Namespace, context: Context) -> Plan | None:

@@ -56,6 +56,7 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     variables.no_secret_in_env,
     variables.references,
     placement.flex_start,
+    placement.budget_with_end,
     placement.run_duration,
     placement.shortest_wait,
     placement.durations,

@@ -20,6 +20,8 @@ _PROVISIONING: Path = ("placement", "provisioning")
 _ZONES: Path = ("placement", "zones")
 _RESERVATION: Path = ("placement", "reservation")
 _RUN: Path = ("placement", "max_run_duration")
+_BUDGET: Path = ("budget",)
+_END: Path = ("lifecycle", "end")
 _TYPE: Path = ("tpu", "type")
 _BACKEND: Path = ("placement", "backend")
 _VALID_UNTIL: Path = ("placement", "valid_until")
@@ -33,6 +35,15 @@ def flex_start(root: MapNode) -> Iterator[Diagnostic]:
             at = look.at(root, path)
             hint = "add max_run_duration: 12h, or any time up to 7d"
             yield problem(codes.FLEX_WITHOUT_END, "flex-start needs max_run_duration", at, path=path, hint=hint)
+
+
+def budget_with_end(root: MapNode) -> Iterator[Diagnostic]:
+    """Check that a deployment with a budget has an end."""
+    if look.entries(root, _BUDGET) and find(root, _RUN) is None and find(root, _END) is None:
+        hint = "add lifecycle: {end: 24h}"
+        yield problem(
+            codes.BUDGET_WITHOUT_END, "A budget needs an end", look.at(root, _BUDGET), path=_BUDGET, hint=hint
+        )
 
 
 def run_duration(root: MapNode) -> Iterator[Diagnostic]:

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal, Self
 
 from tpudeploy.config.schema.base import Field, Form, FormatVersion, Section, Text, Words, unwritten
-from tpudeploy.config.schema.lifecycle import BootSpec, HealthSpec, LifecycleSpec
+from tpudeploy.config.schema.lifecycle import BootSpec, BudgetSpec, HealthSpec, LifecycleSpec
 from tpudeploy.config.schema.placement import NetworkSpec, PlacementSpec, TpuSpec
 from tpudeploy.config.schema.replicas import RouterSpec, ScaleSpec
 from tpudeploy.config.schema.serving import ModelSpec, ServingSpec
@@ -69,6 +69,11 @@ class ProfileSpec(Section):
         default_factory=unwritten(LifecycleSpec),
         description="How changes are rolled out. Default: the defaults of its keys.",
     )
+    budget: BudgetSpec = Field(
+        default_factory=unwritten(BudgetSpec),
+        description="What the deployment may cost at list price. It needs an end then: lifecycle.end, or "
+        "placement.max_run_duration. A team's budgets are in budgets.yaml beside the states. Default: no limit.",
+    )
     health: HealthSpec = Field(
         default_factory=unwritten(HealthSpec),
         description="When a deployment counts as serving. Default: the defaults of its keys.",
@@ -83,6 +88,7 @@ class ProfileSpec(Section):
 
 __all__ = [
     "BootSpec",
+    "BudgetSpec",
     "HealthSpec",
     "LifecycleSpec",
     "ModelSpec",

@@ -1,4 +1,4 @@
-"""`lifecycle`, `health` and `boot`: how a deployment changes, when it counts as serving, its own scripts."""
+"""`lifecycle`, `budget`, `health` and `boot`: how a deployment changes, what it may cost, when it counts as serving."""
 
 from typing import Annotated, Literal
 
@@ -68,6 +68,22 @@ class LifecycleSpec(Section):
         default=(),
         description="Paths whose changes a plan leaves alone, e.g. serving.image. Default: none.",
         examples=[["serving.image"]],
+    )
+
+
+class BudgetSpec(Section):
+    day: float | None = Field(
+        None,
+        ge=0,
+        description="USD at list price that may be spent in a day, in UTC. A slice that could exceed it is not "
+        "requested: what was spent counts, and each slice until its end. Default: no limit.",
+        examples=[20],
+    )
+    month: float | None = Field(
+        None,
+        ge=0,
+        description="USD at list price that may be spent in a month, in UTC. Default: no limit.",
+        examples=[300],
     )
 
 

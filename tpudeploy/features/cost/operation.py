@@ -30,12 +30,15 @@ class Cost(Result):
     total: SpendRow
     untracked: Annotated[tuple[str, ...], "slices that a person removed from a state, which may still run"] = ()
     prices: Annotated[str, "the dates of the list prices"] = ""
+    ended_by: Annotated[str, "what ends those that run, in the words of a sentence"] = ""
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.features.cost import view
 
         del paint, width
-        return view.text(self.by, self.rows, self.total, prices=self.prices, untracked=self.untracked)
+        return view.text(
+            self.by, self.rows, self.total, prices=self.prices, ended_by=self.ended_by, untracked=self.untracked
+        )
 
 
 def cost(workspace: Workspace, profiles: Profiles = (), *, group_by: str = Grouping.DEPLOYMENT) -> Cost:
@@ -49,20 +52,25 @@ def cost(workspace: Workspace, profiles: Profiles = (), *, group_by: str = Group
     from tpudeploy import loading
     from tpudeploy.domain.errors import UsageError
     from tpudeploy.features.cost import spend
+    from tpudeploy.reconcile.spend import charges, with_own_ends
 
     is_label = group_by.startswith("label:") and group_by != "label:"
     if group_by not in list(Grouping) and not is_label:
         raise UsageError(f"Costs are not added up by `{group_by}`.", hint=f"-group-by takes {_BY}.")
     chosen = {profile.spec.name for profile in loading.profiles(profiles)}
     now = workspace.adapters.clock.now()
-    every = spend.charges(workspace.adapters.states.ledger(), workspace.states(), now)
+    states = workspace.states()
+    every = charges(workspace.adapters.states.ledger(), states, now)
     every = tuple(charge for charge in every if not chosen or charge.line.deployment in chosen)
+    is_ended_by_google = all(charge.ends_at is not None for charge in every if charge.is_running)
+    every = with_own_ends(every, states, now)
     return Cost(
         at=now,
         by=group_by,
         rows=spend.rows(every, group_by, now),
         total=spend.total(every, now),
         untracked=tuple(charge.line.name for charge in every if charge.is_untracked),
+        ended_by="Google ends them" if is_ended_by_google else "their ends",
         prices=", ".join(sorted({charge.line.price_as_of for charge in every if charge.line.price_as_of})),
     )
 

@@ -9,7 +9,9 @@ from tpudeploy.features.cost.spend import SpendRow
 _NONE = "The ledger has no slice that ran. Runs write it beside the states from this version on."
 
 
-def text(by: str, rows: Sequence[SpendRow], total: SpendRow, *, prices: str, untracked: Sequence[str]) -> str:
+def text(
+    by: str, rows: Sequence[SpendRow], total: SpendRow, *, prices: str, ended_by: str, untracked: Sequence[str]
+) -> str:
     """Return a table of the groups, and sentences about what still runs."""
     if not rows:
         return _NONE
@@ -19,7 +21,7 @@ def text(by: str, rows: Sequence[SpendRow], total: SpendRow, *, prices: str, unt
         table.append(_cells(total))
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]
     lines = [_line(row, widths) for row in table]
-    return "\n".join([*lines, "", *_sentences(total, prices, untracked)])
+    return "\n".join([*lines, "", *_sentences(total, prices, ended_by, untracked)])
 
 
 def _cells(row: SpendRow) -> tuple[str, ...]:
@@ -34,7 +36,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(texts).rstrip()
 
 
-def _sentences(total: SpendRow, prices: str, untracked: Sequence[str]) -> list[str]:
+def _sentences(total: SpendRow, prices: str, ended_by: str, untracked: Sequence[str]) -> list[str]:
     sentences = [f"At list prices of {prices}; your bill may differ." if prices else "No list price is known."]
     if total.running and total.usd_to_end is None:
         sentences.append(
@@ -42,7 +44,7 @@ def _sentences(total: SpendRow, prices: str, untracked: Sequence[str]) -> list[s
             " day. No time limit ends all of them."
         )
     elif total.running:
-        sentences.append(f"{total.running} still running: at most ${total.usd_to_end:.2f} more until Google ends them.")
+        sentences.append(f"{total.running} still running: at most ${total.usd_to_end:.2f} more until {ended_by}.")
     if untracked:
         sentences.append(f"Counted as running, though no state tracks it any more: {', '.join(untracked)}.")
     return sentences

@@ -1,0 +1,132 @@
+"""No slice is requested that could exceed a budget: of its deployment, of a team, or of the run."""
+
+from __future__ import annotations
+
+import pytest
+from command_line import INSTANCE, PROFILE, CommandLine, Open
+
+# Spot at $1.40 an hour. With its end, a slice costs at most 10 hours, the 45 minutes of a start, and a quarter of an hour.
+END = "lifecycle: {end: 10h}\n"
+ROOM, NO_ROOM = 16, 15
+
+
+def budgets(at: CommandLine, text: str) -> None:
+    (at.folder / ".tpudeploy").mkdir(exist_ok=True)
+    (at.folder / ".tpudeploy" / "budgets.yaml").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", [PROFILE, INSTANCE], ids=["queued resource", "instance"])
+def test_a_slice_that_could_exceed_the_budget_is_not_requested(cli: Open, text: str) -> None:
+    at = cli()
+    profile = at.write(text + END + f"budget: {{month: {NO_ROOM}}}\n")
+    refused = at.run("apply", "-auto-approve", profile)
+    assert refused.code == 13
+    assert "gemma[0] is not requested, because it could exceed a budget: $0.00 spent + $0.00" in refused.words
+    assert "and budget.month is $15.00 in 2026-09 (UTC)" in refused.words
+    assert "[TPU3007]" in refused.words
+    assert at.requested_zones() == []
+    at.write(text + END + f"budget: {{month: {ROOM}}}\n")
+    assert at.run("apply", "-auto-approve", profile).code == 0
+
+
+def test_the_ceiling_of_a_run_counts_what_its_deployments_run_already(cli: Open) -> None:
+    at = cli()
+    profile = at.write(PROFILE + END)
+    refused = at.run("apply", "-auto-approve", "-max-cost", str(NO_ROOM), profile)
+    assert (refused.code, at.requested_zones()) == (13, [])
+    assert "and -max-cost is $15.00 for this run" in refused.words
+    assert at.run("apply", "-auto-approve", "-max-cost", str(ROOM), profile).code == 0
+    more = at.run("apply", "-auto-approve", "-max-cost", str(ROOM), profile, "-set", "replicas=2")
+    assert more.code == 13
+    assert len(at.slices) == 1, "what runs is untouched"
+    assert at.run("apply", "-auto-approve", "-max-cost", str(2 * ROOM), profile, "-set", "replicas=2").code == 0
+
+
+def test_without_an_end_no_ceiling_holds(cli: Open) -> None:
+    at = cli()
+    refused = at.run("apply", "-auto-approve", "-max-cost", "1000", at.write())
+    assert (refused.code, "this request has no end" in refused.words, at.requested_zones()) == (13, True, [])
+
+
+def test_a_team_s_budget_is_shared_by_the_deployments_of_its_states(cli: Open) -> None:
+    at = cli()
+    at.write(PROFILE + END)
+    at.write(PROFILE.replace("name: gemma", "name: other") + END, "other.yaml")
+    budgets(at, f"day: {ROOM}\n")
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    refused = at.run("apply", "-auto-approve", "other.yaml")
+    assert (refused.code, "and budgets.yaml.day is $16.00" in refused.words) == (13, True)
+    assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+    assert at.run("apply", "-auto-approve", "other.yaml", "-set", "lifecycle.end=9h").code == 0
+
+
+def test_of_two_deployments_in_one_run_one_gets_the_last_dollar(cli: Open) -> None:
+    at = cli()
+    at.write(PROFILE + END)
+    at.write(PROFILE.replace("name: gemma", "name: other") + END, "other.yaml")
+    for limits in ((), ("-max-cost", str(ROOM))):
+        if not limits:
+            budgets(at, f"day: {ROOM}\n")
+        assert at.run("apply", "-auto-approve", *limits, "gemma.yaml", "other.yaml").code == 13
+        assert len(at.slices) == 1
+        assert at.run("destroy", "-auto-approve", "gemma.yaml", "other.yaml").code == 0
+        (at.folder / ".tpudeploy" / "budgets.yaml").unlink(missing_ok=True)
+
+
+def test_a_project_s_budget_holds_for_its_own_deployments(cli: Open) -> None:
+    at = cli()
+    at.write(PROFILE + END)
+    budgets(at, "month: 10000\nprojects:\n  emulated: {day: 1}\n  another-one: {day: 100}\n")
+    refused = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert (refused.code, "budgets.yaml projects.emulated.day is $1.00" in refused.words) == (13, True)
+
+
+def test_several_requests_at_once_all_count(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "stockout", "zone": "*", "until": 7200}])
+    profile = at.write(
+        PROFILE.replace("max_parallel_requests: 1", "max_parallel_requests: 3") + END + f"budget: {{day: {2 * ROOM}}}\n"
+    )
+    at.run("apply", "-auto-approve", profile, "-wait", "granted", "-timeout", "30m")
+    assert len(at.slices) <= 2
+
+
+def test_the_next_day_has_its_own_budget_and_what_runs_over_midnight_counts_in_both(cli: Open) -> None:
+    at = cli()
+    profile = at.write(PROFILE + "lifecycle: {end: 40h}\n" + "budget: {day: 33}\n")
+    refused = at.run("apply", "-auto-approve", profile)
+    assert (refused.code, "$33.68" in refused.words) == (13, True), refused.words
+    at.write(PROFILE + "lifecycle: {end: 40h}\n" + "budget: {day: 34}\n")
+    assert at.run("apply", "-auto-approve", profile).code == 0
+
+
+PROBLEMS = [
+    ("budget: {day: -3}\nlifecycle: {end: 1h}\n", "TPU1205", "^^"),
+    ("budget: {day: 3}\n", "TPU1326", "A budget needs an end"),
+    ("budget: {dya: 3}\nlifecycle: {end: 1h}\n", "TPU1201", 'did you mean "day"?'),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "words"), PROBLEMS)
+def test_a_budget_that_cannot_hold_is_an_error_with_its_place(cli: Open, text: str, code: str, words: str) -> None:
+    at = cli()
+    refused = at.run("validate", at.write(PROFILE + text))
+    assert (refused.code, code in refused.all, words in refused.all, "gemma.yaml:16:" in refused.all) == (
+        (1, True, True, True)
+    ), refused.all
+
+
+TEAM_PROBLEMS = [
+    ("day: -3\n", "budgets.yaml:1:6"),
+    ("projects:\n  emulated: {dya: 3}\n", 'did you mean "day"?'),
+    ("projects: 7\n", "budgets.yaml:1:11"),
+    ("- 1\n", "budgets.yaml:1:1"),
+    ("day: [\n", "budgets.yaml"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), TEAM_PROBLEMS)
+def test_budgets_that_cannot_be_read_stop_requests_with_their_place(cli: Open, text: str, words: str) -> None:
+    at = cli()
+    budgets(at, text)
+    refused = at.run("apply", "-auto-approve", at.write(PROFILE + END))
+    assert (refused.code, words in refused.all, at.requested_zones()) == (1, True, []), refused.all

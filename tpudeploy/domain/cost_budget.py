@@ -1,0 +1,36 @@
+"""CostBudget: what may be spent in a day and in a month, and whose requests count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from tpudeploy.domain.frozen import frozen
+
+
+@frozen
+class CostBudget:
+    """USD at list price in a day and in a month, both in UTC; None for no limit."""
+
+    usd_per_day: float | None = None
+    usd_per_month: float | None = None
+
+
+@frozen
+class TeamBudgets:
+    """The budgets beside the states: of all deployments there together, and of each Google Cloud project."""
+
+    together: CostBudget = CostBudget()
+    projects: Mapping[str, CostBudget] = field(default_factory=dict)
+
+
+@frozen
+class CostCeiling:
+    """USD at list price that the deployments of one run may cost from its beginning on, and each slice to its end.
+
+    `since` is the beginning of the run, in seconds since the epoch.
+    """
+
+    usd: float
+    since: float
+    deployments: frozenset[str]

@@ -1,0 +1,127 @@
+"""Hold each request against the budgets: of its deployment, of a team, and of the run. A request beyond is not sent.
+
+The limits are checked when a request is decided, and once more between the lock and the save of its intent. The lock of
+a deployment suffices for its own budget. A budget of several deployments has a lock of its own, which is held while the
+intent is saved, so that no two runs can spend the same dollar.
+
+Why: decision 88 in docs/decisions.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tpudeploy.config.budgets import parse_budgets
+from tpudeploy.domain.cost_budget import CostCeiling, TeamBudgets
+from tpudeploy.domain.deployment import Candidate, Deployment
+from tpudeploy.domain.errors import BudgetExceeded
+from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.names import address
+from tpudeploy.domain.state import Attempt, Boot, State
+from tpudeploy.engine.session import holding_budgets, states_by_name
+from tpudeploy.ports import World
+from tpudeploy.reconcile.cost_wall import CostSituation, Shortfall, shortfall
+from tpudeploy.reconcile.spend import charges, exposures, untracked_exposures
+
+
+class CostWall:
+    """The limits of one run."""
+
+    def __init__(self, world: World, ceiling: CostCeiling | None = None) -> None:
+        self._world = world
+        self._ceiling = ceiling
+
+    def opened(self, deployment: Deployment, state: State) -> CostCheck | None:
+        """Return a check of requests beside what the state has, or None if no limit holds for this deployment.
+
+        Raise `errors.ConfigError` for budgets.yaml that cannot be used, `errors.StateError` for what is not readable.
+        """
+        file = self._world.state.budgets()
+        team = None if file is None else parse_budgets(*file)
+        if team is None and self._ceiling is None and deployment.cost_budget is None:
+            return None
+        return CostCheck(self._world, deployment, state, team, self._ceiling)
+
+    @contextmanager
+    def admitting(
+        self, deployment: Deployment | None, state: State, replica: int, candidate: Candidate
+    ) -> Iterator[Callable[[], None]]:
+        """Hold what several deployments share while an intent is saved. Call the function after the save.
+
+        It raises `errors.StateConflict` if the lock was lost meanwhile. Raise `NotAdmitted` if the request is no longer
+        within the limits, because another run has requested something since it was decided.
+        """
+        check = None if deployment is None else self.opened(deployment, state)
+        if deployment is None or check is None or not check.is_shared:
+            yield lambda: None
+            return
+        with holding_budgets(self._world) as prove:
+            check = self.opened(deployment, state)
+            if check is not None and check.admit(replica, candidate) is not None:
+                raise NotAdmitted
+            yield prove
+
+
+class NotAdmitted(Exception):
+    """A request was decided, and by now it is beyond a limit."""
+
+
+class CostCheck:
+    """Requests of one deployment beside everything else, one by one: each that is admitted counts for the next."""
+
+    def __init__(
+        self,
+        world: World,
+        deployment: Deployment,
+        state: State,
+        team: TeamBudgets | None,
+        ceiling: CostCeiling | None,
+    ) -> None:
+        self._deployment = deployment
+        self._state = state
+        self._team = team
+        self._ceiling = ceiling
+        self._now = world.clock.now()
+        self.is_shared = team is not None or (ceiling is not None and len(ceiling.deployments) > 1)
+        names = [name for name in world.state.names() if name != state.deployment] if self.is_shared else []
+        self._others = tuple(states_by_name(world.state, names).values()) if names else ()
+        self._charges = charges(world.state.ledger(), (state, *self._others), self._now)
+
+    def admit(self, replica: int, candidate: Candidate) -> Shortfall | None:
+        """Return the limit that a request there would pass, or None: then it counts from now on."""
+        target = self._deployment.of_replica(replica)
+        if target is None:
+            raise TypeError("an ended deployment requests nothing")
+        name = str(self._state.slice_name(replica))
+        attempt = Attempt(
+            name=name,
+            project=target.project or "",
+            zone=candidate.zone,
+            provisioning=candidate.provisioning,
+            spec=target.attributes_at(candidate.backend),
+            asked_at=self._now,
+            expires_at=self._now + target.valid_until_seconds,
+            boot=Boot(server=""),
+        )
+        state = self._state.with_record(self._state.record(replica).with_attempt(attempt))
+        own = exposures(state, self._now)
+        request = next(each for each in own if each.name == name)
+        others = [each for other in self._others for each in exposures(other, self._now)]
+        alive = [each for each in own if each.name != name] + others
+        # What a person took out of a state is nobody's to end: a run that has a ceiling of its own does not count it.
+        alive += untracked_exposures(self._charges, self._now)
+        situation = CostSituation(charges=self._charges, exposures=alive, now=self._now)
+        short = shortfall(situation, request, own=self._deployment.cost_budget, team=self._team, ceiling=self._ceiling)
+        if short is None:
+            self._state = replace(state, next_attempt=state.next_attempt + 1)
+        return short
+
+
+def over_budget(name: str, replica: int, short: Shortfall) -> BudgetExceeded:
+    """Return the error of a request that was not sent."""
+    return BudgetExceeded(
+        f"{address(name, replica)} is not requested, because it could exceed a budget: {short.arithmetic}.",
+        hint="What runs is untouched. `tpudeploy cost` shows what was spent. An earlier lifecycle.end, a cheaper place"
+        f" or a higher {short.period.key} makes room.",
+    )

@@ -1,0 +1,152 @@
+"""Whether one more request is within the budgets: what was spent, what everything alive may cost yet, and the request.
+
+A budget of a day is held in today and in tomorrow, one of a month in this month and in the next two: everything that is
+counted has begun by now, so no later day or month costs more. Days and months are those of UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from math import inf
+
+from tpudeploy.domain.cost_budget import CostBudget, CostCeiling, TeamBudgets
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.reconcile.spend import Charge, Exposure
+
+_ROUNDING = 1e-6
+
+
+@frozen
+class BudgetPeriod:
+    """One limit: `usd` between two moments. `key` is where it is written, `label` says when it holds."""
+
+    usd: float
+    since: float
+    until: float
+    key: str
+    label: str
+
+
+@frozen
+class Shortfall:
+    """A limit that a request would pass. `waits`: it fits once what is leaving, or another open request, is gone."""
+
+    period: BudgetPeriod
+    spent: float
+    alive: float
+    request: float
+    waits: bool = False
+
+    @property
+    def arithmetic(self) -> str:
+        """Return the sum, as messages show it."""
+        if inf in (self.request, self.alive):
+            subject = "this request" if self.request == inf else "what is alive"
+            return f"{subject} has no end or no known price"
+        total = self.spent + self.alive + self.request
+        return (
+            f"${self.spent:.2f} spent + ${self.alive:.2f} that what is alive may still cost + ${self.request:.2f} for"
+            f" this request = ${total:.2f}, and {self.period.key} is ${self.period.usd:.2f} {self.period.label}"
+        )
+
+
+@frozen
+class CostSituation:
+    """Everything that is billed, or may be: the charges of the ledger, and the exposures of the states."""
+
+    charges: Sequence[Charge]
+    exposures: Sequence[Exposure]
+    now: float
+
+
+def shortfall(
+    situation: CostSituation,
+    request: Exposure,
+    *,
+    own: CostBudget | None,
+    team: TeamBudgets | None,
+    ceiling: CostCeiling | None,
+) -> Shortfall | None:
+    """Return the first limit that the request would pass, or None. One that waits comes last."""
+    waiting: Shortfall | None = None
+    for periods, counts in _scopes(request, own, team, ceiling, situation.now):
+        charges = [each for each in situation.charges if counts(each.line.deployment, each.line.project)]
+        alive = [each for each in situation.exposures if counts(each.deployment, each.project)]
+        for period in periods:
+            short = _shortfall(period, charges, alive, request, situation.now)
+            if short is not None and not short.waits:
+                return short
+            waiting = waiting or short
+    return waiting
+
+
+def budget_left(situation: CostSituation, period: BudgetPeriod, counts: Callable[[str, str], bool]) -> float:
+    """Return what is left in a period after what was spent, and what everything alive may cost yet."""
+    charges = [each for each in situation.charges if counts(each.line.deployment, each.line.project)]
+    alive = [each for each in situation.exposures if counts(each.deployment, each.project)]
+    return period.usd - _spent(period, charges, situation.now) - _most(period, alive)
+
+
+def periods(budget: CostBudget, key: str, now: float) -> Iterator[BudgetPeriod]:
+    """Yield the days and months in which a budget is held."""
+    today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    if budget.usd_per_day is not None:
+        for begin in (today, today + timedelta(days=1)):
+            yield _period(budget.usd_per_day, begin, begin + timedelta(days=1), f"{key}.day", f"on {begin:%Y-%m-%d}")
+    begin = today.replace(day=1)
+    for _ in range(3 if budget.usd_per_month is not None else 0):
+        end = (begin + timedelta(days=32)).replace(day=1)
+        yield _period(budget.usd_per_month or 0.0, begin, end, f"{key}.month", f"in {begin:%Y-%m}")
+        begin = end
+
+
+def _period(usd: float, begin: datetime, end: datetime, key: str, label: str) -> BudgetPeriod:
+    return BudgetPeriod(usd=usd, since=begin.timestamp(), until=end.timestamp(), key=key, label=f"{label} (UTC)")
+
+
+_Counts = Callable[[str, str], bool]
+
+
+def _scopes(
+    request: Exposure, own: CostBudget | None, team: TeamBudgets | None, ceiling: CostCeiling | None, now: float
+) -> Iterator[tuple[Iterable[BudgetPeriod], _Counts]]:
+    """Yield the limits that hold for a request, with which deployments and projects count towards each."""
+    if ceiling is not None:
+        whole = BudgetPeriod(usd=ceiling.usd, since=ceiling.since, until=inf, key="-max-cost", label="for this run")
+        yield (whole,), lambda name, _: name in ceiling.deployments
+    if own is not None:
+        yield periods(own, "budget", now), lambda name, _: name == request.deployment
+    if team is not None:
+        yield periods(team.together, "budgets.yaml", now), lambda _name, _project: True
+        if request.project in team.projects:
+            key = f"budgets.yaml projects.{request.project}"
+            yield periods(team.projects[request.project], key, now), lambda _, project: project == request.project
+
+
+def _shortfall(
+    period: BudgetPeriod, charges: Sequence[Charge], alive: Sequence[Exposure], request: Exposure, now: float
+) -> Shortfall | None:
+    spent, most = _spent(period, charges, now), _most(period, alive)
+    own = request.usd(period.since, period.until)
+    limit = period.usd + _ROUNDING
+    # What costs nothing in a period is not refused for it.
+    if not own or spent + most + own <= limit:
+        return None
+    staying = [each for each in alive if not _may_go(each, request)]
+    waits = spent + _most(period, staying) + own <= limit
+    return Shortfall(period=period, spent=spent, alive=most, request=own, waits=waits)
+
+
+def _may_go(other: Exposure, request: Exposure) -> bool:
+    is_sibling = (other.deployment, other.replica) == (request.deployment, request.replica)
+    return other.is_leaving or (other.is_open and is_sibling)
+
+
+def _spent(period: BudgetPeriod, charges: Iterable[Charge], now: float) -> float:
+    until = min(period.until, now)
+    return sum(each.usd(period.since, until) or 0.0 for each in charges) if until > period.since else 0.0
+
+
+def _most(period: BudgetPeriod, alive: Iterable[Exposure]) -> float:
+    return sum(each.usd(period.since, period.until) for each in alive)

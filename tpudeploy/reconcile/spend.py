@@ -1,0 +1,216 @@
+"""What requests cost: each once, with the time that its machine ran, and when it ends at the latest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf
+
+from tpudeploy.config.scalars import Duration, Moment
+from tpudeploy.domain.frozen import frozen, replace
+from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
+from tpudeploy.domain.names import ROUTER
+from tpudeploy.domain.state import Attempt, State
+from tpudeploy.reconcile import prices
+from tpudeploy.reconcile.ledger_lines import line_of
+
+_HOUR = 3600.0
+# Seconds after the end of a deployment in which somebody deletes its machine: the machine itself looks every minute.
+_LATE = 120.0
+# Seconds from the creation of a machine, since when it may be billed, until its grant is seen at the latest. Unverified
+# for Google Cloud: published boots took up to six minutes.
+_LANDING = 900.0
+
+
+@frozen
+class Exposure:
+    """What a request may cost from now on: at most `seconds` of its price, between `since` and `until`.
+
+    Either is infinite for a request without an end. `is_leaving`: it is being deleted, or Google took it.
+    `is_open`: it may still be granted.
+    """
+
+    deployment: str
+    replica: int
+    project: str
+    name: str
+    usd_per_hour: float | None
+    since: float
+    until: float
+    seconds: float
+    is_leaving: bool = False
+    is_open: bool = False
+
+    def usd(self, since: float, until: float) -> float:
+        """Return the most that it costs between two moments; infinite if its price is unknown."""
+        seconds = max(0.0, min(self.seconds, min(until, self.until) - max(since, self.since)))
+        if not seconds:
+            return 0.0
+        return inf if self.usd_per_hour is None else self.usd_per_hour * seconds / _HOUR
+
+
+@frozen
+class Charge:
+    """One request that ran: from `began` until `ended`, None while it runs or may run.
+
+    `is_untracked`: no state tracks it any more, so that nothing here shows whether it still runs.
+    """
+
+    line: LedgerLine
+    began: float
+    ended: float | None
+    ends_at: float | None
+    is_untracked: bool = False
+
+    def seconds(self, since: float, until: float) -> float:
+        """Return how long it ran between two moments."""
+        ended = until if self.ended is None else min(until, self.ended)
+        return max(0.0, ended - max(since, self.began))
+
+    def usd(self, since: float, until: float) -> float | None:
+        """Return what it cost between two moments at list price, or None if its price is unknown."""
+        price = self.line.usd_per_hour
+        return None if price is None else price * self.seconds(since, until) / _HOUR
+
+    @property
+    def is_running(self) -> bool:
+        return self.ended is None
+
+
+def charges(lines: Iterable[LedgerLine], states: Iterable[State], now: float) -> tuple[Charge, ...]:
+    """Return what ran, by its beginning. A request in a state whose lines are lost is taken from the state."""
+    by_name: dict[tuple[str, str, str], list[LedgerLine]] = {}
+    for line in (*lines, *_of_states(states, now)):
+        by_name.setdefault((line.project, line.zone, line.name), []).append(line)
+    every = (_charge(own) for own in by_name.values())
+    return tuple(sorted((each for each in every if each is not None), key=lambda each: (each.began, each.line.name)))
+
+
+def _of_states(states: Iterable[State], now: float) -> Iterator[LedgerLine]:
+    for state in states:
+        for index, attempt in state.indexed_attempts:
+            if attempt.granted_at is not None:
+                began = attempt.granted_at
+                yield line_of(LedgerEvent.REQUESTED, state.deployment, index, attempt, now, began=began)
+
+
+def _charge(lines: Sequence[LedgerLine]) -> Charge | None:
+    """Return the charge of one request, or None for one that never ran, or that another ledger has."""
+    if any(line.event is LedgerEvent.MOVED for line in lines):
+        return None
+    began = _beginning(lines)
+    if began is None:
+        return None
+    last = max(lines, key=lambda line: line.at)
+    ends_at = next((line.ends_at for line in reversed(lines) if line.ends_at is not None), None)
+    ended = min(_times(lines, LedgerEvent.GONE, "ended"), default=None)
+    if ended is not None:
+        # If its end was not seen, Google's own time for it counts.
+        ended = max(began, ended if ends_at is None else min(ended, ends_at))
+    is_untracked = ended is None and last.event is LedgerEvent.UNTRACKED
+    return Charge(line=last, began=began, ended=ended, ends_at=ends_at, is_untracked=is_untracked)
+
+
+def _beginning(lines: Sequence[LedgerLine]) -> float | None:
+    """Return when the machine was created, by Google's time if a line has it, or None if it never ran."""
+    created = _times(lines, LedgerEvent.RUNNING, "began")
+    return min(created or [line.began for line in lines if line.began is not None], default=None)
+
+
+def _times(lines: Iterable[LedgerLine], event: LedgerEvent, key: str) -> list[float]:
+    times = (getattr(line, key) for line in lines if line.event is event)
+    return [time for time in times if time is not None]
+
+
+def exposures(state: State, now: float) -> tuple[Exposure, ...]:
+    """Return what each request of a state may still cost, each until the end that its machine knows."""
+    slices = [_exposure(state, record.index, each, now) for record in state.records for each in record.attempts]
+    # The router's VM goes with its deployment.
+    ends_at = max((each.until for each in slices), default=inf)
+    routers = [_exposure(state, ROUTER, attempt, now, ends_at=ends_at) for attempt in state.router.attempts]
+    return (*slices, *routers)
+
+
+def untracked_exposures(every: Iterable[Charge], now: float) -> Iterator[Exposure]:
+    """Yield what slices may still cost that a person removed from a state."""
+    for charge in every:
+        if charge.is_untracked:
+            line, until = charge.line, inf if charge.ends_at is None else charge.ends_at
+            yield Exposure(
+                deployment=line.deployment,
+                replica=line.replica,
+                project=line.project,
+                name=line.name,
+                usd_per_hour=line.usd_per_hour,
+                since=now,
+                until=until,
+                seconds=inf,
+                is_leaving=True,
+            )
+
+
+def with_own_ends(every: Iterable[Charge], states: Iterable[State], now: float) -> tuple[Charge, ...]:
+    """Return the charges, of those that run with the end that their deployment gives them, if it is the earlier one."""
+    ends = {each.name: each.until for state in states for each in exposures(state, now)}
+
+    def with_end(charge: Charge) -> Charge:
+        ends_at = min(ends.get(charge.line.name, inf), inf if charge.ends_at is None else charge.ends_at)
+        return replace(charge, ends_at=ends_at) if charge.is_running and ends_at != inf else charge
+
+    return tuple(map(with_end, every))
+
+
+def _exposure(state: State, replica: int, attempt: Attempt, now: float, *, ends_at: float = inf) -> Exposure:
+    granted = attempt.granted_at
+    seconds, until = _longest(attempt), min(ends_at, _own_end(attempt, state))
+    if granted is None:
+        # It may be granted at any moment until it lapses.
+        since, seconds = attempt.asked_at, seconds + _LANDING
+        until = min(until, (inf if attempt.expires_at is None else max(attempt.expires_at, now)) + seconds)
+    else:
+        since, until = now, min(until, granted + seconds)
+    return Exposure(
+        deployment=state.deployment,
+        replica=replica,
+        project=attempt.project,
+        name=attempt.name,
+        usd_per_hour=prices.usd_per_hour(attempt),
+        since=since,
+        until=max(until, now),
+        seconds=seconds,
+        is_leaving=attempt.release is not None or attempt.is_lost,
+        is_open=granted is None,
+    )
+
+
+def _longest(attempt: Attempt) -> float:
+    """Return how long the machine runs at most from its grant on, in seconds: until Google or its own end ends it."""
+    hours, end = prices.run_hours(attempt), _end(attempt)
+    limits = [inf if hours is None else hours * _HOUR]
+    if isinstance(end, Duration):
+        limits.append(_start_seconds(attempt) + end + _LATE)
+    return min(limits)
+
+
+def _own_end(attempt: Attempt, state: State) -> float:
+    """Return the moment at which its deployment ends, as far as that is known already."""
+    end = _end(attempt)
+    if isinstance(end, Moment):
+        return end + _LATE
+    if isinstance(end, Duration) and state.serving_since is not None:
+        return state.serving_since + end + _LATE
+    return inf
+
+
+def _end(attempt: Attempt) -> Duration | Moment | None:
+    text = attempt.spec.get("lifecycle.end")
+    if text is None:
+        return None
+    try:
+        return Duration.parse(str(text))
+    except ValueError:
+        return Moment.parse(str(text))
+
+
+def _start_seconds(attempt: Attempt) -> float:
+    """Return the time in which it must serve: without an answer, its end counts from there."""
+    return Duration.parse(str(attempt.spec.get("health.timeout", "45m")))
