@@ -43,14 +43,22 @@ class Agenda:
     def __init__(self) -> None:
         self._due: list[tuple[float, int, Action]] = []
         self._order = count()
+        self._is_running = False
 
     def add(self, moment: float, action: Action) -> None:
         heapq.heappush(self._due, (moment, next(self._order), action))
 
     def run(self, now: float) -> None:
-        while self._due and self._due[0][0] <= now:
-            moment, _, action = heapq.heappop(self._due)
-            action(moment)
+        """Run what is due, in its order. An action that asks the cloud something finds it as it is at that moment."""
+        if self._is_running:
+            return
+        self._is_running = True
+        try:
+            while self._due and self._due[0][0] <= now:
+                moment, _, action = heapq.heappop(self._due)
+                action(moment)
+        finally:
+            self._is_running = False
 
     def next_moment(self) -> float:
         """Return when the next action is due; infinite without one."""

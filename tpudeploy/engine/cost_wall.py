@@ -109,7 +109,6 @@ class CostCheck:
         request = next(each for each in own if each.name == name)
         others = [each for other in self._others for each in exposures(other, self._now)]
         alive = [each for each in own if each.name != name] + others
-        # What a person took out of a state is nobody's to end: a run that has a ceiling of its own does not count it.
         alive += untracked_exposures(self._charges, self._now)
         situation = CostSituation(charges=self._charges, exposures=alive, now=self._now)
         short = shortfall(situation, request, own=self._deployment.cost_budget, team=self._team, ceiling=self._ceiling)

@@ -222,13 +222,25 @@ def _report_takeover(world: World, name: str, expired: LockInfo) -> None:
 def holding_budgets(world: World) -> Iterator[Callable[[], None]]:
     """Hold the lock of the budgets that several deployments share. Call the function before what depends on it.
 
-    It raises `errors.StateConflict` if the lock is lost by then.
+    It raises `errors.StateConflict` if the lock is lost by then. Another run holds it for a save, so it is waited for,
+    whatever `Patience.lock` says of the locks of deployments.
     """
-    lease = _lock(world, _BUDGETS, "apply")
+    lease = _budgets_lease(world)
     try:
         yield lambda: world.state.prove(lease)
     finally:
         world.state.unlock(lease)
+
+
+def _budgets_lease(world: World) -> Lease:
+    deadline = world.clock.now() + _OLDEST_PROOF
+    while True:
+        try:
+            return world.state.lock(_BUDGETS, "apply")
+        except errors.StateLocked:
+            if world.clock.now() >= deadline:
+                raise
+            world.clock.sleep(_FIRST_PAUSE)
 
 
 def states_by_name(backend: StateBackend, names: Iterable[str] = ()) -> dict[str, State]:

@@ -70,10 +70,10 @@ def shortfall(
 ) -> Shortfall | None:
     """Return the first limit that the request would pass, or None. One that waits comes last."""
     waiting: Shortfall | None = None
-    for periods, counts in _scopes(request, own, team, ceiling, situation.now):
+    for scope_periods, counts in _scopes(request, own, team, ceiling, situation.now):
         charges = [each for each in situation.charges if counts(each.line.deployment, each.line.project)]
         alive = [each for each in situation.exposures if counts(each.deployment, each.project)]
-        for period in periods:
+        for period in scope_periods:
             short = _shortfall(period, charges, alive, request, situation.now)
             if short is not None and not short.waits:
                 return short
@@ -144,9 +144,12 @@ def _may_go(other: Exposure, request: Exposure) -> bool:
 
 
 def _spent(period: BudgetPeriod, charges: Iterable[Charge], now: float) -> float:
-    until = min(period.until, now)
-    return sum(each.usd(period.since, until) or 0.0 for each in charges) if until > period.since else 0.0
+    # What has ended counts whole, also where this machine's clock is behind.
+    ends = ((each, min(period.until, now) if each.is_running else period.until) for each in charges)
+    return sum(each.usd(period.since, until) or 0.0 for each, until in ends)
 
 
 def _most(period: BudgetPeriod, alive: Iterable[Exposure]) -> float:
-    return sum(each.usd(period.since, period.until) for each in alive)
+    # No run ends what a person took out of a state: the ceiling of a run, which has no end of its own, leaves it out.
+    counted = (each for each in alive if not (each.is_untracked and period.until == inf))
+    return sum(each.usd(period.since, period.until) for each in counted)

@@ -14,7 +14,7 @@ from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.ledger_lines import line_of
 
 _HOUR = 3600.0
-# Seconds after the end of a deployment in which somebody deletes its machine: the machine itself looks every minute.
+# Seconds after the end of a deployment in which its machine is deleted: the machine itself looks every minute.
 _LATE = 120.0
 # Seconds from the creation of a machine, since when it may be billed, until its grant is seen at the latest. Unverified
 # for Google Cloud: published boots took up to six minutes.
@@ -26,7 +26,7 @@ class Exposure:
     """What a request may cost from now on: at most `seconds` of its price, between `since` and `until`.
 
     Either is infinite for a request without an end. `is_leaving`: it is being deleted, or Google took it.
-    `is_open`: it may still be granted.
+    `is_open`: it may still be granted. `is_untracked`: a person took it out of its state, so that no run ends it.
     """
 
     deployment: str
@@ -39,6 +39,7 @@ class Exposure:
     seconds: float
     is_leaving: bool = False
     is_open: bool = False
+    is_untracked: bool = False
 
     def usd(self, since: float, until: float) -> float:
         """Return the most that it costs between two moments; infinite if its price is unknown."""
@@ -144,7 +145,7 @@ def untracked_exposures(every: Iterable[Charge], now: float) -> Iterator[Exposur
                 since=now,
                 until=until,
                 seconds=inf,
-                is_leaving=True,
+                is_untracked=True,
             )
 
 
