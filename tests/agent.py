@@ -143,6 +143,7 @@ def connected(
     *,
     allow_writes: bool = True,
     person: Answers | None = None,
+    max_cost: float | None = None,
     mode: str = "auto",
     allow_env: Iterable[str] = (),
 ) -> Iterator[Agent]:
@@ -166,7 +167,7 @@ def connected(
         at_exit=stack,
         trust=Trust(allowed=frozenset(allow_env)),
     )
-    session = AgentSession(Project(context=context, clock=lambda: Paced(at.clock, gate)))
+    session = AgentSession(Project(context=context, clock=lambda: Paced(at.clock, gate)), max_cost=max_cost)
     agents_server = server(session, allow_writes=allow_writes)
     client = Client(agents_server, mode=mode, elicitation_callback=None if person is None else ask)
     portal = stack.enter_context(start_blocking_portal())

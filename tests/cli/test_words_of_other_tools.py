@@ -180,7 +180,6 @@ def test_every_word_of_the_trade_names_entries_that_exist() -> None:
         ("zone", "placement.zones"),
         ("spot", "placement.provisioning: [spot]"),
         ("autoscaling", "replicas"),
-        ("budget", "placement.max_price_per_chip_hour"),
         ("env", "serving.env"),
         ("ports", "serving.port"),
         ("resources", "tpu.type"),

@@ -27,6 +27,7 @@ from tpudeploy.adapters.files import FileReader
 from tpudeploy.config import keys
 from tpudeploy.config.parse import parse
 from tpudeploy.config.schema.base import Key
+from tpudeploy.domain.cost_budget import CostBudget
 from tpudeploy.domain.deployment import (
     Candidate,
     CompileCache,
@@ -66,6 +67,7 @@ BESIDE: Mapping[str, Tree] = {
     "placement.max_run_duration": {"placement": _FLEX},
     "placement.reservation": {"placement": {"provisioning": ["reserved"], "reservation": f"{_RESERVATION}first"}},
     "lifecycle.on_run_end": {"placement": _FLEX},
+    "budget": {"lifecycle": {"end": "24h"}},
     "scale": {"scale": {"max": 4}},
     "router": {"router": {"kind": "smg"}},
     "router.kind": {"router": {"kind": "envoy"}},
@@ -110,7 +112,20 @@ ELSEWHERE: Mapping[str, str] = {
 }
 # What a deployment is made of: each field of it must be read by a module besides the one that sets it.
 NOUNS = (
-    *(Deployment, Candidate, Container, CompileCache, Mirror, OwnFile, Network, HealthGoal, Lifecycle, Scale, Router),
+    *(
+        Deployment,
+        Candidate,
+        Container,
+        CompileCache,
+        CostBudget,
+        Mirror,
+        OwnFile,
+        Network,
+        HealthGoal,
+        Lifecycle,
+        Scale,
+        Router,
+    ),
 )
 SETTER = "planning/resolve.py"
 SEED = """    seed: int | None = Field(

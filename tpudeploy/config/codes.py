@@ -333,7 +333,7 @@ RUN_TOO_LONG = _code(
     "placement: {max_run_duration: 7d}",
 )
 BUDGET_WITHOUT_END = _code(
-    "TPU1326",
+    "TPU1329",
     "A budget without an end",
     "A budget only holds what has an end: without one, a slice may cost any amount. Google ends a run after "
     "placement.max_run_duration; lifecycle.end ends the deployment.",

@@ -44,7 +44,7 @@ def apply(
     keep: bool = False,
     may_reset: bool = False,
     max_requests: int | None = None,
-    max_cost: float | None = None,
+    ceiling: CostCeiling | None = None,
     on_started: Callable[[], None] = lambda: None,
 ) -> RunReport:
     """Carry out `plan`. The error of one deployment is in its outcome and stops no other.
@@ -52,12 +52,11 @@ def apply(
     With `keep`, the run continues after that and requests what is lost again, until the clock is stopped; `timeout`
     limits only the way there. With `may_reset`, a running node that does not pick up a change is rebooted; without it,
     the run ends with `errors.ChangeNotAcknowledged`. Each deployment requests at most `max_requests` slices; one that
-    has none then ends with `errors.CapacityTimeout`. Nothing is requested by which the deployments of the plan could
-    cost more than `max_cost` USD from now on: that ends with `errors.BudgetExceeded`. A plan of one deployment raises
-    `errors.StalePlan` before anything is done if the world no longer needs exactly these changes. In a plan of several,
-    each deployment is checked by itself, and the others continue. A plan from a file holds as a whole, or
-    `errors.StalePlan` is raised. `on_started` is called once the plan holds and its approval is saved, before any
-    request.
+    has none then ends with `errors.CapacityTimeout`. A request that could exceed a budget or `ceiling` is not sent:
+    that ends with `errors.BudgetExceeded`. A plan of one deployment raises `errors.StalePlan` before anything is done
+    if the world no longer needs exactly these changes. In a plan of several, each deployment is checked by itself, and
+    the others continue. A plan from a file holds as a whole, or `errors.StalePlan` is raised. `on_started` is called
+    once the plan holds and its approval is saved, before any request.
 
     At the end, `sources` verify what serves against its declared settings. So are servers that failed the last
     verification, even without a change: `RunReport.not_in_effect` has their errors until they pass.
@@ -71,8 +70,6 @@ def apply(
         _check_all_hold(world, history, changing, plan.source)
     notify_started = _once(on_started)
     listings = Listings(world)
-    names = frozenset(goal.name for goal in plan.goals)
-    ceiling = None if max_cost is None else CostCeiling(usd=max_cost, since=world.clock.now(), deployments=names)
     wall = CostWall(world, ceiling)
 
     def start(goal: Goal) -> _Run:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.report import Wait
 from tpudeploy.operations.declaration import Access, AgentForm, ApprovalForm, Argument, ArgumentKind, Operation
@@ -32,7 +33,7 @@ def apply(
     watch: bool = False,
     reset: bool = False,
     max_requests: int | None = None,
-    max_cost: float | None = None,
+    max_cost: float | CostCeiling | None = None,
 ) -> Report:
     """Apply a plan; `timeout` is in seconds, or "90m". Failures of single deployments are in the report.
 
@@ -43,7 +44,8 @@ def apply(
     has `errors.CapacityTimeout` as its outcome.
 
     With `max_cost`, nothing is requested by which the deployments of the plan could cost more than that many USD from
-    now on, each slice until its end. Then `errors.BudgetExceeded` is the outcome, and what runs is untouched.
+    now on, each slice until its end; a `CostCeiling` says since when, and for which deployments together. Then
+    `errors.BudgetExceeded` is the outcome, and what runs is untouched.
 
     With `watch`, the call continues once everything serves: preempted slices are requested again, until `stop` is
     called from another thread (then `errors.Interrupted` is raised) or a deployment fails for good.
@@ -91,11 +93,19 @@ def apply(
             keep=watch,
             may_reset=reset,
             max_requests=max_requests,
-            max_cost=max_cost,
+            ceiling=_ceiling(max_cost, plan, world.clock.now()),
             on_started=lambda: hold(world, adapters.pins, pins, checkpoints),
         )
     note_releases(adapters.pins, adapters.boots.read(), [goal.deployment for goal in plan.goals if goal.deployment])
     return Report.from_domain(report)
+
+
+def _ceiling(max_cost: float | CostCeiling | None, plan: Plan, now: float) -> CostCeiling | None:
+    if max_cost is None or isinstance(max_cost, CostCeiling):
+        return max_cost
+    if not max_cost > 0:
+        raise UsageError(f"max_cost: {max_cost} is not a number of USD above 0.")
+    return CostCeiling(usd=max_cost, since=now, deployments=frozenset(goal.name for goal in plan.goals))
 
 
 def _kind(thing: object) -> str:

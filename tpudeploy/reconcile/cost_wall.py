@@ -81,13 +81,6 @@ def shortfall(
     return waiting
 
 
-def budget_left(situation: CostSituation, period: BudgetPeriod, counts: Callable[[str, str], bool]) -> float:
-    """Return what is left in a period after what was spent, and what everything alive may cost yet."""
-    charges = [each for each in situation.charges if counts(each.line.deployment, each.line.project)]
-    alive = [each for each in situation.exposures if counts(each.deployment, each.project)]
-    return period.usd - _spent(period, charges, situation.now) - _most(period, alive)
-
-
 def periods(budget: CostBudget, key: str, now: float) -> Iterator[BudgetPeriod]:
     """Yield the days and months in which a budget is held."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)

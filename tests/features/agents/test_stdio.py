@@ -37,7 +37,7 @@ READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 @pytest.fixture
 def emulator(tmp_path: Path) -> Iterator[Emulator]:
     """Google, in real time, and slow to grant."""
-    (tmp_path / "gemma.yaml").write_text(PROFILE, encoding="utf-8")
+    (tmp_path / "gemma.yaml").write_text(PROFILE + "lifecycle: {end: 24h}\n", encoding="utf-8")
     with running(scenario={"nodes": "simulated", "timings": {"waiting": 600.0}}) as emulator:
         yield emulator
 
@@ -55,7 +55,10 @@ def test_the_real_client_plans_applies_and_destroys_once_a_person_says_yes(
 
     async def session() -> None:
         started = StdioServerParameters(
-            command=TPUDEPLOY, args=["mcp", "--allow-writes"], cwd=tmp_path, env=emulator.environment
+            command=TPUDEPLOY,
+            args=["mcp", "--allow-writes", "--max-cost", "100"],
+            cwd=tmp_path,
+            env=emulator.environment,
         )
         async with Client(started, mode=mode, elicitation_callback=ask) as client:
 
@@ -95,7 +98,7 @@ def test_stdout_holds_the_protocol_and_a_server_that_is_ended_at_work_leaves_wha
     with ExitStack() as stack:
         server = stack.enter_context(
             subprocess.Popen(
-                [TPUDEPLOY, "mcp", "--allow-writes"],
+                [TPUDEPLOY, "mcp", "--allow-writes", "--max-cost", "100"],
                 cwd=tmp_path,
                 env=emulator.environment,
                 stdin=subprocess.PIPE,

@@ -7,6 +7,8 @@ from agent import Agent, Answers, connected, says, turns_away
 from command_line import PROFILE, CommandLine, Open
 
 SHORTER = PROFILE.replace("16384", "8192")
+ENDING = PROFILE + "lifecycle: {end: 24h}\n"
+CEILING = 100.0  # USD, with which an agent may buy a slice for a day
 
 
 @pytest.fixture
@@ -22,8 +24,8 @@ def planned(agent: Agent, **more: object) -> str:
 
 def test_what_was_planned_is_applied_in_the_background_and_polled_to_its_end(cli: Open) -> None:
     at = cli()
-    at.write()
-    with connected(at) as agent:
+    at.write(ENDING)
+    with connected(at, max_cost=CEILING) as agent:
         plan = agent.document("plan", profiles=["gemma.yaml"])
         assert (plan["needs_consent"], plan["applyable"]) == (False, True)
         assert "Plan: 1 to add, 0 to change, 0 to destroy." in plan["text"]
@@ -42,8 +44,8 @@ def test_what_was_planned_is_applied_in_the_background_and_polled_to_its_end(cli
 
 def test_a_plan_that_the_world_has_overtaken_is_refused_as_on_the_command_line(cli: Open) -> None:
     at = cli()
-    at.write()
-    with connected(at) as agent:
+    at.write(ENDING)
+    with connected(at, max_cost=CEILING) as agent:
         plan_id = planned(agent)
         assert at.run("apply", "-auto-approve", "-wait", "accepted", "gemma.yaml").code == 0
         assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
@@ -71,8 +73,8 @@ def test_a_deployment_whose_profile_is_gone_is_destroyed_by_its_name(serving: Co
 
 def test_a_plan_that_nobody_was_shown_is_refused(cli: Open) -> None:
     at = cli()
-    at.write()
-    with connected(at) as agent:
+    at.write(ENDING)
+    with connected(at, max_cost=CEILING) as agent:
         plan_id = planned(agent)
         for other in (f"{plan_id[:-1]}x", "", "gemma.yaml"):
             refused = agent.call("apply", plan_id=other)
@@ -83,13 +85,13 @@ def test_a_plan_that_nobody_was_shown_is_refused(cli: Open) -> None:
 @pytest.mark.parametrize("later", [PROFILE.replace("16384", "8192"), "not: [a profile"])
 def test_what_stands_in_the_profile_after_the_plan_changes_nothing_of_it(cli: Open, later: str) -> None:
     at = cli()
-    at.write()
-    with connected(at) as agent:
+    at.write(ENDING)
+    with connected(at, max_cost=CEILING) as agent:
         plan_id = planned(agent)
         at.write(later)
         agent.document("apply", plan_id=plan_id)
         assert agent.ended()["state"] == "succeeded"
-    at.write()
+    at.write(ENDING)
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
 
@@ -186,8 +188,8 @@ def test_a_plan_goes_only_to_the_tool_it_was_made_for(serving: CommandLine) -> N
 
 def test_what_is_cancelled_is_saved_and_another_apply_goes_on_with_it(cli: Open) -> None:
     at = cli(timings={"waiting": 3600.0})
-    at.write()
-    with connected(at) as agent:
+    at.write(ENDING)
+    with connected(at, max_cost=CEILING) as agent:
         agent.gate.shut()
         agent.document("apply", plan_id=planned(agent))
         agent.hears("requested")
@@ -206,8 +208,8 @@ def test_what_is_cancelled_is_saved_and_another_apply_goes_on_with_it(cli: Open)
 
 def test_a_server_that_ends_leaves_what_another_goes_on_with(cli: Open) -> None:
     at = cli(timings={"waiting": 3600.0})
-    at.write()
-    with connected(at) as agent:
+    at.write(ENDING)
+    with connected(at, max_cost=CEILING) as agent:
         agent.gate.shut()
         agent.document("apply", plan_id=planned(agent))
         agent.hears("requested")
@@ -218,8 +220,8 @@ def test_a_server_that_ends_leaves_what_another_goes_on_with(cli: Open) -> None:
 
 def test_what_fails_ends_as_the_command_line_does(cli: Open) -> None:
     at = cli(nodes="real", boot={"crash": "program-allocation"})
-    at.write()
-    with connected(at) as agent:
+    at.write(ENDING)
+    with connected(at, max_cost=CEILING) as agent:
         agent.document("apply", plan_id=planned(agent))
         ended = agent.ended()
         (log,) = agent.document("logs", profile="gemma.yaml")["logs"]
@@ -232,7 +234,7 @@ def test_what_fails_ends_as_the_command_line_does(cli: Open) -> None:
 def test_a_plan_that_a_check_forbids_is_shown_and_not_applied(cli: Open) -> None:
     at = cli()
     at.write(PROFILE.replace("google/gemma-4-E2B-it", "google/gemma-4-31B-it"))
-    with connected(at) as agent:
+    with connected(at, max_cost=CEILING) as agent:
         plan = agent.document("plan", profiles=["gemma.yaml"])
         assert not plan["applyable"]
         refused = agent.call("apply", plan_id=plan["plan_id"])
@@ -242,7 +244,52 @@ def test_a_plan_that_a_check_forbids_is_shown_and_not_applied(cli: Open) -> None
 
 def test_a_run_that_is_given_up_in_time_says_so(cli: Open) -> None:
     at = cli(timings={"waiting": 7200.0})
-    at.write()
-    with connected(at) as agent:
+    at.write(ENDING)
+    with connected(at, max_cost=CEILING) as agent:
         agent.document("apply", plan_id=planned(agent), timeout_seconds=600)
         assert agent.ended()["error"]["exit_code"] == 12
+
+
+@pytest.mark.parametrize(
+    ("person", "words"),
+    [
+        (None, "buys a slice, and this client cannot ask a person"),
+        (turns_away("decline"), "The person did not approve"),
+        (says(approve=False), "The person did not approve"),
+    ],
+)
+def test_an_agent_buys_nothing_without_a_persons_yes_or_a_ceiling(
+    cli: Open, person: Answers | None, words: str
+) -> None:
+    at = cli()
+    at.write()
+    with connected(at, person=person) as agent:
+        plan = agent.document("plan", profiles=["gemma.yaml"])
+        refused = agent.call("apply", plan_id=plan["plan_id"])
+    assert (plan["needs_consent"], refused.is_error, words in refused.text) == (True, True, True), refused.text
+    assert at.requested_zones() == []
+
+
+def test_with_a_persons_yes_an_agent_buys_and_they_were_told_the_price(cli: Open) -> None:
+    at = cli()
+    at.write()
+    with connected(at, person=says(approve=True)) as agent:
+        agent.document("apply", plan_id=planned(agent))
+        assert agent.ended()["state"] == "succeeded"
+        (question,) = agent.questions
+    assert "buys a slice for gemma[0] for up to $1.40/h, and nothing ends it" in question
+
+
+def test_the_ceiling_of_a_server_counts_all_that_its_agents_bought(cli: Open) -> None:
+    at = cli()
+    at.write(ENDING)
+    at.write(ENDING.replace("name: gemma", "name: other"), "other.yaml")
+    with connected(at, max_cost=60.0) as agent:
+        agent.document("apply", plan_id=planned(agent))
+        assert agent.ended()["state"] == "succeeded"
+        plan = agent.document("plan", profiles=["other.yaml"])
+        agent.document("apply", plan_id=plan["plan_id"])
+        ended = agent.ended()
+    assert (ended["state"], ended["error"]["code"], ended["error"]["exit_code"]) == ("failed", "TPU3007", 13)
+    assert "and -max-cost is $60.00" in ended["error"]["message"]
+    assert len(at.slices) == 1

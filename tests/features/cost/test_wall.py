@@ -101,7 +101,7 @@ def test_the_next_day_has_its_own_budget_and_what_runs_over_midnight_counts_in_b
 
 PROBLEMS = [
     ("budget: {day: -3}\nlifecycle: {end: 1h}\n", "TPU1205", "^^"),
-    ("budget: {day: 3}\n", "TPU1326", "A budget needs an end"),
+    ("budget: {day: 3}\n", "TPU1329", "A budget needs an end"),
     ("budget: {dya: 3}\nlifecycle: {end: 1h}\n", "TPU1201", 'did you mean "day"?'),
 ]
 

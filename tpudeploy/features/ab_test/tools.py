@@ -88,7 +88,7 @@ def ab(
             f"There is no A/B `{ab_id}`. Nothing was done.",
             hint="Propose one with the tool `ab_propose`, and pass its ab_id, which is valid until this server ends.",
         )
-    require_yes(trial.id, approval, ctx)
+    require_yes(f"{trial.id} ends or restarts a server", approval, ctx)
     stops = Stops()
     reset = may_reset(approval)
 

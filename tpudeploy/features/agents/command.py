@@ -18,6 +18,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "allow-writes",
         "Offer apply and destroy too; a person has to approve what ends a server or deletes a slice.",
     )
+    options.option(
+        parser,
+        "max-cost",
+        "Let an agent request slices for at most this many USD in all, each until its end, without a person's yes.",
+        metavar="USD",
+        type=options.amount,
+    )
     options.allow_env(parser)
     parser.set_defaults(untrusted=True)  # an agent writes profiles and chooses arguments
     options.parallelism(parser)
@@ -40,7 +47,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.features.agents.session import AgentSession
 
     context.workspace()  # reports invalid settings here instead of at the first call
-    session = AgentSession(Project(context=context, clock=SystemClock))
+    session = AgentSession(Project(context=context, clock=SystemClock), max_cost=args.max_cost)
 
     def end() -> None:
         """Exit without waiting for the thread that reads stdin, which cannot be interrupted."""

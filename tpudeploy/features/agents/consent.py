@@ -1,4 +1,4 @@
-"""Ask a person to approve what ends or restarts anything, through the client and out of the model's reach."""
+"""Ask a person to approve what ends, restarts or buys anything, through the client and out of the model's reach."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tpudeploy.domain.errors import NotApproved
 from tpudeploy.domain.excerpt import plain
 from tpudeploy.domain.plan import Action, Change
 from tpudeploy.features.agents.plans import StoredPlan
-from tpudeploy.features.agents.session import Call, session
+from tpudeploy.features.agents.session import AgentSession, Call, session
 
 _VERBS = {Action.DESTROY: "destroys", Action.REPLACE: "replaces", Action.RESTART: "restarts"}
 
@@ -32,11 +32,16 @@ class ConsentToRestart(Consent):
 def consent(plan_id: str, ctx: Call) -> Consent | Elicit[Consent]:
     """Return the question for a plan that needs approval, if the client can ask it; otherwise no consent."""
     plan = session(ctx).plans.get(plan_id)
-    if plan is None or not plan.ends or not can_ask(ctx):
+    if plan is None or not needs_yes(plan, session(ctx)) or not can_ask(ctx):
         return Consent(approve=False)
     restarts = any(change.action is Action.RESTART for change in plan.ends)
     form: type[Consent] = ConsentToRestart if restarts else Consent
     return Elicit(plain(_question(plan)), form)
+
+
+def needs_yes(plan: StoredPlan, agents: AgentSession) -> bool:
+    """Return whether a person has to approve: what ends or restarts a server, and a purchase without a ceiling."""
+    return bool(plan.ends) or (bool(plan.buys) and agents.max_cost is None)
 
 
 def consent_to_report(address: str, ctx: Call) -> Consent | Elicit[Consent]:
@@ -50,17 +55,26 @@ def consent_to_report(address: str, ctx: Call) -> Consent | Elicit[Consent]:
 def require(plan: StoredPlan, answer: ElicitationResult[Consent], ctx: Call) -> None:
     """Raise `errors.NotApproved` if a plan needs approval and did not get it."""
     if plan.ends:
-        require_yes(plan.id, answer, ctx)
+        require_yes(f"{plan.id} ends or restarts a server", answer, ctx)
+    elif needs_yes(plan, session(ctx)):
+        where = "or start the server with a ceiling: `tpudeploy mcp -allow-writes -max-cost 5`"
+        require_yes(f"{plan.id} buys a slice", answer, ctx, otherwise=where)
 
 
-def require_yes(id_: str, answer: ElicitationResult[Consent], ctx: Call) -> None:
+def require_yes(
+    deed: str,
+    answer: ElicitationResult[Consent],
+    ctx: Call,
+    *,
+    otherwise: str = "or run the command `tpudeploy` of the same name at a terminal",
+) -> None:
     """Raise `errors.NotApproved` unless a person approved."""
     if isinstance(answer, AcceptedElicitation) and answer.data.approve:
         return
     if not can_ask(ctx):
         raise NotApproved(
-            f"{id_} ends or restarts a server, and this client cannot ask a person. Nothing was done.",
-            hint="Use a client with elicitation, or run the command `tpudeploy` of the same name at a terminal.",
+            f"{deed}, and this client cannot ask a person. Nothing was done.",
+            hint=f"Use a client with elicitation, {otherwise}.",
         )
     raise NotApproved("The person did not approve. Nothing was done.")
 
@@ -72,12 +86,21 @@ def may_reset(answer: ElicitationResult[Consent]) -> bool:
 
 def _question(plan: StoredPlan) -> str:
     """Return the question, which is the same each time for one plan, because the answer applies to this text."""
-    return "\n".join([f"tpudeploy: carry out {plan.id}?", *map(_line, plan.ends), "There is no undo."])
+    return "\n".join(
+        [f"tpudeploy: carry out {plan.id}?", *map(_line, plan.ends), *map(_purchase, plan.buys), "There is no undo."]
+    )
 
 
 def _line(change: Change) -> str:
     where = ", ".join(word for word in (change.slice_name, change.zone) if word)
     return f"- {_VERBS.get(change.action, change.action)} {change.address}{f' ({where})' if where else ''}"
+
+
+def _purchase(change: Change) -> str:
+    price = change.usd_per_hour_after
+    cost = "at an unknown price" if price is None else f"for up to ${price:.2f}/h"
+    end = change.after.get("lifecycle.end")
+    return f"- buys a slice for {change.address} {cost}, {f'until its end ({end})' if end else 'and nothing ends it'}"
 
 
 def can_ask(ctx: Call) -> bool:

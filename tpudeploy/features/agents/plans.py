@@ -68,6 +68,11 @@ class StoredPlan:
         """Return the changes that interrupt clients, temporarily or for good."""
         return tuple(change for change in self.plan.changes if change.action not in _HARMLESS)
 
+    @property
+    def buys(self) -> tuple[Change, ...]:
+        """Return the changes that request a slice where none is."""
+        return tuple(change for change in self.plan.changes if change.action is Action.CREATE)
+
 
 class Plans:
     """The plans of a server. Several threads may use it."""

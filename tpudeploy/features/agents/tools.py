@@ -14,6 +14,7 @@ from tpudeploy.cli.documents import Document
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.feature_table import modules
 from tpudeploy.features.agents import answers, writing
+from tpudeploy.features.agents.consent import needs_yes
 from tpudeploy.features.agents.operation_tool import (
     Response,
     ToolCall,
@@ -51,7 +52,8 @@ def _keep_plan(call: ToolCall) -> Document:
     """Return the plan, which this server keeps under an id, so that exactly this plan can be applied."""
     plan = call.result()
     stored = call.session.plans.keep(plan, call.paths)
-    return {**plan.to_dict(), "plan_id": stored.id, "needs_consent": bool(stored.ends), "text": view(plan, Paint())}
+    asks = needs_yes(stored, call.session)
+    return {**plan.to_dict(), "plan_id": stored.id, "needs_consent": asks, "text": view(plan, Paint())}
 
 
 # What a tool does beside the operation of its row, and the keys of its answer. Features add theirs.

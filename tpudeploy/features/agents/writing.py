@@ -55,7 +55,8 @@ def apply(
 ) -> documents.Document:
     """Apply a plan in the background, which may take hours: poll the operation. A slice costs money once granted.
 
-    A person has to approve what would end or restart anything. Refused if the resources changed since the plan.
+    A person has to approve what would end or restart anything, and a purchase unless the server has a ceiling.
+    Refused if the resources changed since the plan.
     """
     stored = session(ctx).plans.find(plan_id)
     if stored.plan.mode is Mode.DESTROY:
@@ -87,7 +88,7 @@ def report_host(
 
     A person has to approve; a client that cannot ask one is refused.
     """
-    require_yes(f"report_host of {address}", approval, ctx)
+    require_yes(f"report_host of {address} ends or restarts a server", approval, ctx)
     with session(ctx).project.opened() as opened:
         return opened.workspace.report_host(address).to_dict()
 
@@ -131,7 +132,12 @@ def apply_in_background(
         opening = session.project.workspace(stored.paths, backend=stored.plan.backend, clock=clock)
         with opening as workspace:
             report = workspace.apply(
-                stored.plan, on_event=_event_callback(tell), wait=wait, timeout=timeout, reset=reset
+                stored.plan,
+                on_event=_event_callback(tell),
+                wait=wait,
+                timeout=timeout,
+                reset=reset,
+                max_cost=session.ceiling(stored.names),
             )
         return OperationOutcome(document=report.to_dict(), error=report.error)
 
