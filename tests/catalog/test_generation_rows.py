@@ -54,6 +54,11 @@ def test_the_nominal_memory_is_an_upper_bound_of_the_limit(generation: Generatio
 
 
 @by_generation
+def test_where_no_limit_is_recorded_the_nominal_memory_is_taken(generation: Generation) -> None:
+    assert generation.most_bytes == (generation.bytes_limit or generation.hbm_gib * 2**30)
+
+
+@by_generation
 def test_figures_that_change_have_a_date(generation: Generation) -> None:
     assert generation.zones
     assert generation.zones_as_of

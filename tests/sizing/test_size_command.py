@@ -94,6 +94,14 @@ def test_a_person_reads_what_a_chip_holds_and_what_that_serves(capsys: pytest.Ca
     assert max(map(len, out.splitlines())) <= 110
 
 
+def test_what_is_too_much_for_a_chip_is_cut_off_at_the_end_of_its_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    changes = ("--set", "serving.hbm_utilization=0.99", "--set", "serving.max_num_seqs=4096")
+    _, out, _ = run(capsys, str(PROFILE), *changes)
+    (bar,) = [line for line in out.splitlines() if "█▓" in line]
+    assert len(bar.strip()) == 56
+    assert "·" not in bar
+
+
 def test_a_program_reads_everything_that_is_promised(capsys: pytest.CaptureFixture[str]) -> None:
     tree = as_json(capsys, str(PROFILE))
     assert set(tree) >= PROMISED

@@ -16,7 +16,7 @@ from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 from tpudeploy.domain.excerpt import describe_diagnostics, escaped
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Claim, CloudResource, Orphan, Orphans, OwnerMark, ResourceRequest
-from tpudeploy.domain.plan import Action
+from tpudeploy.domain.plan import DESTROY_INTERRUPTED, Action, DriftKind, SliceDrift
 from tpudeploy.domain.request_table import PlaceState, PlaceStatus
 from tpudeploy.domain.slices import BootPhase, Phase, Slice, SliceRef
 from tpudeploy.domain.verify import Verdict, VerifiedSetting
@@ -24,6 +24,7 @@ from tpudeploy.orphans.view import gc
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 from tpudeploy.views import jsonl
+from tpudeploy.views.drift import alone
 from tpudeploy.views.events import line
 from tpudeploy.views.reports import REPORTS, CheckedProfile
 
@@ -324,3 +325,21 @@ def test_a_text_is_cut_only_where_it_does_not_fit(cells: int, expected: str) -> 
 )
 def test_an_age_is_told_in_its_largest_unit(seconds: float, expected: str) -> None:
     assert words.ago(seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("detail", "words_of_it", "words_of_the_other"),
+    [
+        (DESTROY_INTERRUPTED, "A `tpudeploy destroy` was interrupted.", "creates another one"),
+        ("", "creates another one", "A `tpudeploy destroy` was interrupted."),
+    ],
+)
+def test_a_slice_that_is_missing_has_the_advice_of_its_reason(
+    detail: str, words_of_it: str, words_of_the_other: str
+) -> None:
+    drift = SliceDrift(
+        deployment="gemma", replica=0, kind=DriftKind.MISSING, slice_name="s", zone="us-east5-a", detail=detail
+    )
+    text = alone([drift], PLAIN)
+    assert words_of_it in text
+    assert words_of_the_other not in text
