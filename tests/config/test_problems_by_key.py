@@ -90,6 +90,7 @@ def test_a_wrong_key_is_one_problem_with_place_and_advice(line: str, expected: s
     assert hint in diagnostic.hint
 
 
+_SHARED_ATTENTION = "args: {additional_config: {sharding: {sharding_strategy: {enable_dp_attention: true}}}}"
 UNDER_SERVING: list[tuple[str, str, str]] = [
     ("hbm_utilization: 0", "TPU1205 7:20+1", "0.9"),
     ("hbm_utilization: 1.01", "TPU1205 7:20+4", "0.9"),
@@ -136,6 +137,22 @@ UNDER_SERVING: list[tuple[str, str, str]] = [
     ("env: {VLLM_LOGING_LEVEL: DEBUG}", "TPU1333 7:9+17", "VLLM_LOGGING_LEVEL"),
     ("args: {ssl_keyfile: /etc/key.pem}", "TPU1318 7:10+11", "in front of the endpoint"),
     ("args: {root_path: /llm}", "TPU1318 7:10+9", "in front of the endpoint"),
+    ("args: {quantization: gptq}", "TPU1334 7:10+12", "TPU has auto_awq, compressed-tensors, "),
+    (
+        "args: {additional_config: {enable_continue_decode: true}, pp: 4}",
+        "TPU1319 7:10+17",
+        "leave it out",
+    ),
+    (
+        "args: {additional_config: {enable_continue_decode: true}, runner: pooling}",
+        "TPU1319 7:10+17",
+        "leave it out",
+    ),
+    (
+        "data_parallel_size: 4\nenv: {TPU_MULTIPROCESS_DP: '1'}\n" + _SHARED_ATTENTION,
+        "TPU1319 9:10+17",
+        "leave the variable out",
+    ),
     ("args: {host: 127.0.0.1}", "TPU1318 7:10+4", "leave it out"),
     ("args: {headless: true}", "TPU1318 7:10+8", "leave it out"),
     ("args: {enable_auto_tool_choice: true}", "TPU1319 7:10+23", "tool_call_parser: gemma4"),

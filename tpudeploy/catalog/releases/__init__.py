@@ -35,6 +35,12 @@ def table(version: str | None) -> Release:
     return release or _newest()
 
 
+def registry(version: str | None) -> Mapping[str, Any]:
+    """Return what a release's plug-in for TPU implements, or that of the newest one where it has none yet."""
+    found: Mapping[str, Any] = table(version).get("registry") or _newest()["registry"]
+    return found
+
+
 def _newest() -> Release:
     release = _read(NEWEST)
     assert release is not None

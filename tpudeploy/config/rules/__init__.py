@@ -44,6 +44,8 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     combinations.on_tpu,
     combinations.at_most,
     combinations.without,
+    combinations.continue_decode,
+    combinations.attention_ranks,
     combinations.sliding_window,
     combinations.speculation,
     combinations.context_parallel,

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from tpudeploy.catalog import flags, values, variables
+from tpudeploy.catalog import flags, releases, values, variables
 from tpudeploy.config import codes, engine_values
 from tpudeploy.config.diagnose import problem
 from tpudeploy.config.nodes import MapNode, Path, find
 from tpudeploy.config.rules import chips, image, look
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location
+
+_ENV: Path = ("serving", "env")
 
 
 def _together(root: MapNode, flag: look.Setting, message: str, hint: str, also: Location | None = None) -> Diagnostic:
@@ -107,8 +109,6 @@ class _NotOnTpu(NamedTuple):
 _CUDA = "it is for NVIDIA's CUDA"
 # Checkpoints quantised so may be converted to one of the supported ones: config/model.py, _verify_quantization.
 _OF_CHECKPOINTS = ("awq", "awq_marlin", "modelopt", "mxfp4")
-# tpu_inference 0.32.0 platforms/tpu_platform.py, supported_quantization.
-_QUANTIZATIONS = ("compressed-tensors", "auto_awq", "fp8", "gpt_oss_mxfp4", "modelopt_fp4", "deepseek_v4_fp8")
 _MEMORY_POOL = "it needs CUDA's or ROCm's allocator of device memory"
 _RUNNER = "it needs vLLM's second model runner, and TPU has its own"
 _OVERLAP = "overlapping batches needs an all-to-all backend of CUDA"
@@ -130,11 +130,6 @@ _NOT_ON_TPU: Mapping[str, _NotOnTpu] = {
         "these kernels are for CUDA and ROCm", "auto, or leave it out", ("flashkda", "fused")
     ),
     "moe-backend": _NotOnTpu("it is a kernel of CUDA", values=("flashinfer_moe_ep_mega_deep_gemm",)),
-    "quantization": _NotOnTpu(
-        "TPU has no kernels for it",
-        f"TPU has {', '.join(_QUANTIZATIONS)}",
-        only=(*_QUANTIZATIONS, *_OF_CHECKPOINTS, "none", ""),
-    ),
     "return-sampling-mask": _NotOnTpu(_RUNNER),
     "ubatch-size": _NotOnTpu(_OVERLAP, only=(0, 1, "0", "1", "none", "")),
     "watermark-config": _NotOnTpu(_RUNNER),
@@ -144,13 +139,21 @@ _NOT_ON_TPU: Mapping[str, _NotOnTpu] = {
 def on_tpu(root: MapNode) -> Iterator[Diagnostic]:
     """Report a flag that vLLM refuses on TPU, regardless of other flags."""
     settings, version = look.settings(root), look.release(root)
-    for name, row in _NOT_ON_TPU.items():
+    for name, row in (*_NOT_ON_TPU.items(), ("quantization", _quantization(version))):
         flag = settings.get(name)
         if flag is not None and _is_refused(flag, row, version):
             value = f" {flag.value}" if row.values or row.only else ""
             message = f"--{name}{value} does not work on TPU: {row.because}"
             severity = image.severity_of_tables(root)
             yield problem(codes.FLAG_NOT_ON_TPU, message, flag.at, path=flag.path, hint=row.instead, severity=severity)
+
+
+def _quantization(version: str) -> _NotOnTpu:
+    """Return the row of the methods that the release's plug-in supports; see catalog/releases."""
+    methods = [method for method in releases.registry(version)["quantizations"] if method != "unquantized"]
+    return _NotOnTpu(
+        "TPU has no kernels for it", f"TPU has {', '.join(methods)}", only=(*methods, *_OF_CHECKPOINTS, "none", "")
+    )
 
 
 def _is_refused(flag: look.Setting, row: _NotOnTpu, version: str) -> bool:
@@ -236,6 +239,38 @@ def without(root: MapNode) -> Iterator[Diagnostic]:
             yield _together(root, flag, f"--{name} cannot be combined with {beside}", row.instead, also=other.at)
 
 
+def continue_decode(root: MapNode) -> Iterator[Diagnostic]:
+    """Check that several steps at once are for one stage, and for completions (registry in catalog/releases)."""
+    flag, fields = _additional(root)
+    if flag is None or fields.get("enable_continue_decode") is not True:
+        return
+    stages = look.setting(root, "pipeline-parallel-size")
+    if stages is not None and (stages.number or 1) > 1:
+        message = f"enable_continue_decode cannot be combined with --pipeline-parallel-size {stages.value}"
+        yield _together(root, flag, message, "leave it out", also=stages.at)
+    elif look.argument_value(root, "runner") == "pooling":
+        yield _together(root, flag, "enable_continue_decode cannot be combined with --runner pooling", "leave it out")
+
+
+def attention_ranks(root: MapNode) -> Iterator[Diagnostic]:
+    """Check that ranks that share attention are in one process (registry in catalog/releases)."""
+    flag, fields = _additional(root)
+    sharding = engine_values.mapping(fields.get("sharding")) or {}
+    strategy = engine_values.mapping(sharding.get("sharding_strategy")) or {}
+    if flag is None or strategy.get("enable_dp_attention") is not True:
+        return
+    ranks = look.setting(root, "data-parallel-size")
+    is_parted = (look.value(root, (*_ENV, "TPU_MULTIPROCESS_DP"), str) or "").lower() in ("1", "true")
+    if is_parted and ranks is not None and (ranks.number or 1) > 1:
+        message = "enable_dp_attention cannot be combined with TPU_MULTIPROCESS_DP in the environment"
+        yield _together(root, flag, message, "leave the variable out: the engine then runs all ranks in one process")
+
+
+def _additional(root: MapNode) -> tuple[look.Setting | None, Mapping[str, Json]]:
+    flag = look.setting(root, "additional-config")
+    return flag, (engine_values.mapping(flag.value) if flag is not None else None) or {}
+
+
 def sliding_window(root: MapNode) -> Iterator[Diagnostic]:
     """Check that a window may be disabled: vLLM sets it to None, and the configuration of Gemma 4 needs a number."""
     flag = look.setting(root, "disable-sliding-window")
@@ -294,7 +329,6 @@ _NEEDS_VARIABLE: Mapping[str, _NeedsVariable] = {
     "grpc-port": _NeedsVariable("VLLM_USE_RUST_FRONTEND", "leave it out: clients of the endpoint speak HTTP"),
     "prefill-context-parallel-size": _NeedsVariable("NEW_MODEL_DESIGN", "write `env: {NEW_MODEL_DESIGN: 'True'}`"),
 }
-_ENV: Path = ("serving", "env")
 # tpu_inference reads these, and vLLM's own list lacks them (vllm/envs.py, validate_environ). The keys that set them:
 _NOT_IN_VLLM: Mapping[str, tuple[Path, ...]] = {
     "VLLM_TPU_BUCKET_PADDING_GAP": (("serving", "padding_gap"),),
