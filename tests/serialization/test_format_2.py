@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,32 @@ ROWS: list[dict[str, Any]] = [json.loads(line) for line in LINES]
 def test_a_state_is_read_and_written_again_without_a_change(number: int) -> None:
     document = ROWS[number]["state"]
     assert json.loads(statefile.dumps(statefile.loads(json.dumps(document), source="old.json"))) == document
+
+
+def _with_slice_twice(state: dict[str, Any]) -> None:
+    (record,) = [record for record in state["records"] if record["attempts"]][:1]
+    record["attempts"].append(record["attempts"][0])
+
+
+def _with_replica_twice(state: dict[str, Any]) -> None:
+    state["records"].append({**state["records"][0], "attempts": []})
+
+
+@pytest.mark.parametrize(
+    ("change", "because"),
+    [
+        (_with_slice_twice, r"slice \S+ is there twice"),
+        (_with_replica_twice, r"replica \d+ is there twice"),
+        (lambda state: state.update(serial=-5), "serial is -5"),
+        (lambda state: state.update(next_attempt=-1), "next_attempt is -1"),
+    ],
+)
+def test_a_state_that_no_run_writes_is_refused(change: Callable[[dict[str, Any]], None], because: str) -> None:
+    document = next(row["state"] for row in ROWS if any(r["attempts"] for r in row["state"]["records"]))
+    document = json.loads(json.dumps(document))
+    change(document)
+    with pytest.raises(StateUnreadable, match=because):
+        statefile.loads(json.dumps(document), source="old.json")
 
 
 def test_every_state_of_a_life_is_among_them_but_one_that_no_story_came_to() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
@@ -134,7 +135,7 @@ def _state(tree: dict[str, Any]) -> State:
     forgotten = tuple(map(_attempt, tree.pop("forgotten", ())))
     if "router" in tree:
         tree["router"] = _record(tree["router"])
-    return _checked(
+    state = _checked(
         State(
             goal=_checked(Approval(**goal)) if goal is not None else None,
             records=records,
@@ -146,6 +147,22 @@ def _state(tree: dict[str, Any]) -> State:
             **tree,
         )
     )
+    _check_counts(state)
+    return state
+
+
+def _check_counts(state: State) -> None:
+    """Raise ValueError for what no run writes: a slice or a replica that is there twice, a count below 0."""
+    for what, values in (
+        ("slice", [attempt.name for record in state.all_records for attempt in record.attempts]),
+        ("replica", [record.index for record in state.records]),
+    ):
+        twice = next((value for value, count in Counter(values).items() if count > 1), None)
+        if twice is not None:
+            raise ValueError(f"{what} {twice} is there twice")
+    for name in ("serial", "next_attempt", "generation"):
+        if getattr(state, name) < 0:
+            raise ValueError(f"{name} is {getattr(state, name)}")
 
 
 def _record(tree: Mapping[str, Any]) -> Record:
