@@ -37,8 +37,8 @@ def table(version: str | None) -> Release:
 
 def registry(version: str | None) -> Mapping[str, Any]:
     """Return what a release's plug-in for TPU implements, or that of the newest one where it has none yet."""
-    found: Mapping[str, Any] = table(version).get("registry") or _newest()["registry"]
-    return found
+    rows: Mapping[str, Any] = table(version).get("registry") or _newest()["registry"]
+    return rows
 
 
 def _newest() -> Release:
