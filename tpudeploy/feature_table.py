@@ -41,6 +41,7 @@ class Feature(NamedTuple):
     needs: tuple[str, ...] = ()
 
 
+_EXPORTS = ("gcloud", "gke", "terraform", "role", "watch-systemd", "watch-cloud-run", "watch-github")
 _ROWS: Mapping[str, Feature] = {
     "benchmark": Feature(
         operations={
@@ -139,7 +140,7 @@ _ROWS: Mapping[str, Feature] = {
         },
         results={"Cost": "operation"},
     ),
-    "exports": Feature(renders=dict.fromkeys(("gcloud", "gke", "terraform"), "renderers")),
+    "exports": Feature(renders=dict.fromkeys(_EXPORTS, "renderers")),
     "dashboard": Feature(
         commands={
             "dashboard": FeatureCommand(

@@ -1,4 +1,4 @@
-"""What `render` prints for other tools: gcloud, Terraform and GKE."""
+"""What `render` prints for other tools: gcloud, Terraform and GKE, the machines' role, and who keeps a deployment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.slices import SliceRequest
 from tpudeploy.features.exports.gcloud import export_gcloud
 from tpudeploy.features.exports.gke import export_gke
+from tpudeploy.features.exports.role import export_role
 from tpudeploy.features.exports.terraform import TERRAFORM_BACKEND, export_terraform
+from tpudeploy.features.exports.watch import cloud_run_job, github_workflow, systemd_unit
 from tpudeploy.operations.render import RenderedDeployment, first_request
 
 
@@ -54,5 +56,13 @@ def _require_one_host(deployment: Deployment, request: SliceRequest, tool: str) 
         )
 
 
-RENDERERS: Mapping[str, Callable[[RenderedDeployment], str]] = {"gcloud": _gcloud, "gke": _gke, "terraform": _terraform}
+RENDERERS: Mapping[str, Callable[[RenderedDeployment], str]] = {
+    "gcloud": _gcloud,
+    "gke": _gke,
+    "terraform": _terraform,
+    "role": export_role,
+    "watch-systemd": systemd_unit,
+    "watch-cloud-run": cloud_run_job,
+    "watch-github": github_workflow,
+}
 JSON_TEXTS = frozenset({"terraform"})

@@ -1,0 +1,42 @@
+"""The custom role by which machines may end themselves: the permission to delete their own request, and no other."""
+
+from __future__ import annotations
+
+from tpudeploy.catalog.backends import BACKENDS
+from tpudeploy.node.own_end import deletes_itself
+from tpudeploy.operations.render import RenderedDeployment
+
+_ROLE = "tpudeployEnd"
+
+
+def export_role(subject: RenderedDeployment) -> str:
+    """Return the role as the YAML that gcloud reads, with the commands and the same for Terraform in its comments."""
+    deployment = subject.deployment
+    project, account = deployment.project or "PROJECT", deployment.service_account or "SERVICE_ACCOUNT"
+    rows = [BACKENDS[backend] for backend in deployment.backends if deletes_itself(deployment, backend)]
+    permissions = sorted({permission for row in rows for permission in row.deletion_permissions})
+    included = "".join(f"- {permission}\n" for permission in permissions) or "[]\n"
+    return f"""\
+# The machines of {deployment.name} delete their own request at their end (lifecycle.end, .idle, .hours) with this role.
+# IAM grants it for all such resources of the project: use a project of its own if that matters.
+#
+# gcloud iam roles create {_ROLE} --project={project} --file=FILE
+# gcloud projects add-iam-policy-binding {project} --role=projects/{project}/roles/{_ROLE} \\
+#   --member=serviceAccount:{account}
+#
+# resource "google_project_iam_custom_role" "tpudeploy_end" {{
+#   project     = "{project}"
+#   role_id     = "{_ROLE}"
+#   title       = "tpudeploy: end"
+#   permissions = [{", ".join(f'"{permission}"' for permission in permissions)}]
+# }}
+# resource "google_project_iam_member" "tpudeploy_end" {{
+#   project = "{project}"
+#   role    = google_project_iam_custom_role.tpudeploy_end.id
+#   member  = "serviceAccount:{account}"
+# }}
+title: 'tpudeploy: end'
+description: Lets a machine delete its own request.
+stage: GA
+includedPermissions:
+{included}"""
