@@ -29,7 +29,11 @@ _LONGEST, _SHORTEST = 32_768, 2_048
 _LONGEST_NAME = 40
 _STEP = 4_096  # tokens: more than the largest image or video of a known model
 _FILE = "profile.yaml"
-_END = "  end: 24h                           # after it first serves; without this line, only `destroy` ends it\n"
+_END = (
+    "  end: 24h                           # after it first serves; without this line, only `destroy` ends it\n"
+    "  # idle: 2h                         # ends it after that time without a request\n"
+    "  # hours: Mon-Fri 08:00-19:00 Europe/Berlin   # deleted at night, started by an `apply` in the morning\n"
+)
 
 
 @frozen
