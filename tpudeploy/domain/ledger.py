@@ -33,7 +33,8 @@ class LedgerLine:
     `began` is the creation of its machine by Google's time, or when it was first seen; `ended` is when its deletion was
     requested, or when it was found to be gone; `ends_at` is when Google ends its run, None for a run without an end.
     `usd_per_hour` is the price of all its chips, None where it is unknown, and `price_as_of` the date of the price.
-    `reason` is why it was deleted.
+    `price_source` is where the price is from. `reason` is why it was deleted; of a line that says that it runs, why it
+    still does although a line said before that it was gone.
     """
 
     at: float
@@ -51,6 +52,7 @@ class LedgerLine:
     labels: Mapping[str, str] = field(default_factory=dict)
     usd_per_hour: float | None = None
     price_as_of: str = ""
+    price_source: str = ""
     began: float | None = None
     ended: float | None = None
     ends_at: float | None = None

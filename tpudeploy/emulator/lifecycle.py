@@ -104,7 +104,7 @@ def activate(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
     run = _run_seconds(slice_, at)
     for node in cloud.nodes_of(slice_):
         node.ends_at = None if run is None else at + run
-    cloud.later(slice_, at + slice_.timings.node_ready, lambda _now: _ready(cloud, slice_))
+    cloud.later(slice_, at + slice_.timings.node_ready, lambda now: _ready(cloud, slice_, now))
     if run is not None:
         cloud.later(slice_, at + run, lambda now: suspend(cloud, slice_, now))
     if (settings := slice_.fault_settings("preempt")) is not None:
@@ -217,9 +217,9 @@ def _flicker(cloud: Cloud, slice_: QueuedResource, at: float, every: float) -> N
     cloud.later(slice_, at + every, lambda now: _flicker(cloud, slice_, now, every))
 
 
-def _ready(cloud: Cloud, slice_: QueuedResource) -> None:
+def _ready(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
     for node in cloud.nodes_of(slice_):
         node.state = "READY"
-        cloud.begin_bill(node.name, node.created_at)
+        cloud.begin_bill(node.name, node.created_at if cloud.scenario.billed_from == "created" else at)
         node.health = "TIMEOUT" if "never-healthy" in slice_.troubles else "HEALTHY"
         bring_up(cloud, slice_, node)

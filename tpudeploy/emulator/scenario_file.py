@@ -99,6 +99,14 @@ def _trouble(row: Mapping[str, Any]) -> Trouble:
 
 
 CLASSES = ("preemptible", "on-demand")
+
+
+def _billed_from(word: object) -> str:
+    if word not in {"created", "ready"}:
+        raise ValueError(f"`billed_from` is created or ready, not {word!r}")
+    return str(word)
+
+
 _READERS: Mapping[str, Any] = {
     "seed": int,
     "jitter": float,
@@ -114,6 +122,7 @@ _READERS: Mapping[str, Any] = {
     "versioned_buckets": tuple,
     "project": lambda settings: _parse(ScenarioProject, "project", settings),
     "compute_engine": lambda settings: _parse(ComputeEngineFacts, "compute_engine", settings),
+    "billed_from": _billed_from,
     "habits": lambda rows: tuple(Trouble.parse(row) for habit in rows for row in habits.troubles(habit)),
     "trouble": lambda rows: tuple(_trouble(row) for row in rows),
 }

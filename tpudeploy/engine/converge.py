@@ -39,7 +39,7 @@ from tpudeploy.domain.step import (
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.cost_wall import CostWall, over_budget
 from tpudeploy.engine.execute import StepExecutor
-from tpudeploy.engine.ledger import record_grants
+from tpudeploy.engine.ledger import record_grants, record_removal
 from tpudeploy.engine.observe import observe
 from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.publish import EndpointPublisher
@@ -439,7 +439,11 @@ class Convergence:
             if since == now:
                 with session.asking():
                     self._world.cloud.release(node.ref)
-                subject = about(as_attempt(node, node.ref.name, now), where, at=now)
+                attempt, began = as_attempt(node, node.ref.name, now), node.slice.created_at
+                record_removal(
+                    self._world, self._goal.name, node.mark.replica, attempt, at=now, began=began, still_ran=True
+                )
+                subject = about(attempt, where, at=now)
                 self._world.emit(events.Released(**subject, reason="its request is gone, and its machine is not"))
 
     def _publish(self, session: StateSession, observed: Observed, steps: tuple[Step, ...]) -> None:

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
 from tpudeploy.domain.slices import Observed
-from tpudeploy.domain.state import State
+from tpudeploy.domain.state import Attempt, State
 from tpudeploy.ports import World
-from tpudeploy.reconcile.ledger_lines import departures, grants, new_requests
+from tpudeploy.reconcile.ledger_lines import departures, grants, new_requests, removal
 
 # What it means that a request leaves the state, by the operation that removes it; None where it stays in another state
 # of the same backend. Every other operation removes what it has proven to be gone.
@@ -44,6 +44,13 @@ def record_requests(world: World, before: State, after: State) -> None:
 def record_grants(world: World, before: State, after: State, observed: Observed) -> None:
     """Record whose machine an observation showed for the first time, before that is saved."""
     _record(world, after.deployment, grants(before, after, observed))
+
+
+def record_removal(
+    world: World, name: str, replica: int, attempt: Attempt, *, at: float, began: float | None, still_ran: bool = False
+) -> None:
+    """Record the deletion of a slice that no state tracks; see `ledger_lines.removal`."""
+    _record(world, name, removal(name, replica, attempt, at, began=began, still_ran=still_ran))
 
 
 def _record(world: World, name: str, lines: Iterable[LedgerLine]) -> None:

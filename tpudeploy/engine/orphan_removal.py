@@ -22,6 +22,7 @@ from tpudeploy.domain.report import ReplicaOutcome, RunReport
 from tpudeploy.domain.slices import Observed, Slice
 from tpudeploy.domain.state import Record, State
 from tpudeploy.domain.step import Forget, Release, Step, Wait
+from tpudeploy.engine.ledger import record_removal
 from tpudeploy.engine.request_events import About, about
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import StateSession, open_session, states_by_name
@@ -202,6 +203,7 @@ class OrphanRemoval:
             case Release():
                 self._release(session, path, now)
             case Forget():
+                self._record_removal(path, now)
                 self._world.emit(events.Gone(**self._about(path, now), reason="gone"))
                 del self._attempts[path]
                 self._last_news = now
@@ -210,6 +212,13 @@ class OrphanRemoval:
                 self._last_news = now
                 where = self._orphans[path].address
                 self._world.emit(events.Waiting(at=now, address=where, why=step.why, elapsed=now - self._began))
+
+    def _record_removal(self, path: str, now: float) -> None:
+        orphan, attempt = self._orphans[path], self._attempts[path]
+        released, began = attempt.releasing_at, orphan.resource.slice.created_at
+        named_attempt = replace(attempt, name=orphan.resource.ref.name)
+        at, replica = now if released is None else released, orphan.resource.mark.replica
+        record_removal(self._world, self._deployment, replica, named_attempt, at=at, began=began)
 
     def _release(self, session: StateSession, path: str, now: float) -> None:
         """Request the deletion as often as it takes, and report it once. Raise as `StateSession.asking` does."""

@@ -12,6 +12,7 @@ from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.refusals import chips_of
 
 _LABELS = "placement.labels."
+_SOURCE = "list price in the catalog of tpudeploy"
 
 
 def new_requests(before: Iterable[Attempt], after: State, now: float) -> Iterator[LedgerLine]:
@@ -56,6 +57,19 @@ def departures(event: LedgerEvent, before: State, names: Iterable[str], now: flo
             )
 
 
+def removal(
+    deployment: str, replica: int, attempt: Attempt, now: float, *, began: float | None, still_ran: bool = False
+) -> Iterator[LedgerLine]:
+    """Yield the lines of a slice that no state tracked until it was deleted at `now`, at the request of a run.
+
+    `still_ran`: its request was gone before, and a line says so.
+    """
+    if still_ran:
+        reason = "its request is gone, and its machine is not"
+        yield line_of(LedgerEvent.RUNNING, deployment, replica, attempt, now, began=began, reason=reason)
+    yield line_of(LedgerEvent.GONE, deployment, replica, attempt, now, began=began, ended=now)
+
+
 def line_of(
     event: LedgerEvent,
     deployment: str,
@@ -86,6 +100,7 @@ def line_of(
         labels={k.removeprefix(_LABELS): str(v) for k, v in attempt.spec.items() if k.startswith(_LABELS)},
         usd_per_hour=prices.usd_per_hour(attempt),
         price_as_of="" if kind is None else catalog.generation(kind.generation).prices_as_of,
+        price_source="" if kind is None else _SOURCE,
         began=began,
         ended=ended,
         ends_at=ends_at,

@@ -103,12 +103,23 @@ def _charge(lines: Sequence[LedgerLine]) -> Charge | None:
         return None
     last = max(lines, key=lambda line: line.at)
     ends_at = next((line.ends_at for line in reversed(lines) if line.ends_at is not None), None)
-    ended = min(_times(lines, LedgerEvent.GONE, "ended"), default=None)
+    ended = _end_seen(lines)
     if ended is not None:
         # If its end was not seen, Google's own time for it counts.
         ended = max(began, ended if ends_at is None else min(ended, ends_at))
     is_untracked = ended is None and last.event is LedgerEvent.UNTRACKED
-    return Charge(line=last, began=began, ended=ended, ends_at=ends_at, is_untracked=is_untracked)
+    return Charge(line=_fullest(lines), began=began, ended=ended, ends_at=ends_at, is_untracked=is_untracked)
+
+
+def _fullest(lines: Sequence[LedgerLine]) -> LedgerLine:
+    """Return the line that says most: what gc finds has no model and maybe no price. Of equals, the last."""
+    return max(lines, key=lambda line: (bool(line.model), line.usd_per_hour is not None, line.at))
+
+
+def _end_seen(lines: Sequence[LedgerLine]) -> float | None:
+    """Return when it was deleted or found to be gone, or None. A node can outlive its request, and ends later then."""
+    reopened = max((line.at for line in lines if line.event is LedgerEvent.RUNNING and line.reason), default=-inf)
+    return min((time for time in _times(lines, LedgerEvent.GONE, "ended") if time >= reopened), default=None)
 
 
 def _beginning(lines: Sequence[LedgerLine]) -> float | None:

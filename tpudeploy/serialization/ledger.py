@@ -51,6 +51,7 @@ def _parse_line(text: str) -> LedgerLine | None:
             labels={str(key): str(value) for key, value in dict(tree.get("labels", {})).items()},
             usd_per_hour=_number(tree, "usd_per_hour"),
             price_as_of=str(tree.get("price_as_of", "")),
+            price_source=str(tree.get("price_source", "")),
             reason=str(tree.get("reason", "")),
             **{name: _number(tree, name) for name in _TIMES},
         )

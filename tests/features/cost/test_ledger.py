@@ -159,3 +159,40 @@ def test_without_a_ledger_cost_says_so(cli: Open) -> None:
     at = cli()
     result = at.run("cost")
     assert (result.code, "The ledger has no slice that ran" in result.out) == (0, True)
+
+
+def test_if_google_bills_from_readiness_on_the_ledger_is_an_upper_bound(cli: Open) -> None:
+    at = cli(nodes="simulated", billed_from="ready")
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    at.clock.sleep(3600)
+    ((name, row),) = ledger(at).items()
+    began, _ = billed(at)[name]
+    assert 0.0 <= row["chip_hours"] * 3600 - (at.clock.now() - began) < 900.0
+
+
+def test_what_gc_deletes_is_closed_in_the_ledger(cli: Open) -> None:
+    at = cli(nodes="simulated")
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
+    at.clock.sleep(3600)
+    assert at.run("gc", "-auto-approve", "-foreign").code == 0
+    assert at.emulator.billed() == ()
+    at.clock.sleep(3600)
+    assert_same(at)
+    assert "still running" not in at.run("cost").out
+
+
+def test_a_machine_that_outlives_its_request_is_in_the_ledger_until_it_is_deleted(cli: Open) -> None:
+    at = cli(nodes="simulated", trouble=[{"fault": "orphan", "times": 1}])
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert at.run("destroy", "-auto-approve", profile).code == 0
+    assert at.emulator.billed() == ()
+    assert_same(at)
+
+
+def test_a_line_has_the_date_and_the_source_of_its_price(cli: Open) -> None:
+    at = cli(nodes="simulated")
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    lines = (at.folder / ".tpudeploy" / "ledger.jsonl").read_text("utf-8").splitlines()
+    assert all(json.loads(line)["price_source"] == "list price in the catalog of tpudeploy" for line in lines)

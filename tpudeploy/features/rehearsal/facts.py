@@ -559,6 +559,13 @@ FACTS: tuple[CloudFact, ...] = (
     ),
     _fact(
         RehearsalStage.ELSEWHERE,
+        "billing-start",
+        "A slice is billed from the creation of its machine, and only if it was ready once.",
+        "reconcile/ledger_lines.py",
+        "does not read the bill, which Google exports hours later. If billing starts later, costs are an upper bound.",
+    ),
+    _fact(
+        RehearsalStage.ELSEWHERE,
         "larger-slices",
         "Slices of several hosts at the Cloud TPU API: the metadata that name the workers and their addresses, a "
         "report from each in one answer, a change of the metadata that reaches all, and Ray over them.",
