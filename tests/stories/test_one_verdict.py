@@ -74,6 +74,18 @@ def more(text: str) -> str:
         (changed("google/gemma-4-E2B-it", "claude-opus-4"), "is a model of Anthropic's API"),
         (changed("google/gemma-4-E2B-it", "google/gemini-2.5-pro"), "is a model of Google's API"),
         (changed("google/gemma-4-E2B-it", "bartowski/gemma-2-9b-it-GGUF"), "has its weights as GGUF"),
+        (changed("google/gemma-4-E2B-it", "black-forest-labs/FLUX.1-dev"), "is a diffusion model"),
+        (
+            changed("max_model_len", "env: {JAX_PLATFORMS: cpu}\n  max_model_len"),
+            'JAX_PLATFORMS "cpu" hides the TPU from the engine',
+        ),
+        (
+            changed(
+                "vllm/vllm-tpu:v0.32.0",
+                "us-central1-docker.pkg.dev/cloud-tpu-v2-images/pytorch-xla-releases/xla:nightly",
+            ),
+            "is PyTorch/XLA, not vLLM for TPU",
+        ),
         (changed("vllm/vllm-tpu:v0.32.0", "ubuntu:24.04"), '"ubuntu" has no vLLM in it'),
         (changed("vllm/vllm-tpu:v0.32.0", "docker.io/library/python:3.12"), '"python" has no vLLM in it'),
         (changed("vllm/vllm-tpu:v0.32.0", "nginx"), '"nginx" has no vLLM in it'),

@@ -78,6 +78,8 @@ _OTHER_SERVERS: Mapping[str, str] = {
     "tritonserver": "Triton",
     "jetstream-pytorch": "JetStream",
     "jetstream-maxtext": "JetStream",
+    "xla": "PyTorch/XLA",
+    "maxtext": "MaxText",
 }
 
 

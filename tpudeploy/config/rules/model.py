@@ -25,6 +25,8 @@ _API = re.compile(
 )
 # tpu_inference's platform lists tpu_int8, compressed-tensors, awq, fp8 and mxfp4.
 _GGUF = (".gguf", "-gguf", "_gguf")
+# Names of diffusion models, which make pictures and films.
+_PICTURES = ("stable-diffusion", "sdxl", "/flux.", "cogvideo", "hunyuanvideo", "/wan2.", "qwen-image", "kolors")
 # Of the hub's first years: ids without an organization.
 _CANONICAL = re.compile(r"^(?:distil)?(?:gpt2|bert|roberta|t5|xlnet|albert|electra|opt|bloom)(?:-.*)?$")
 
@@ -43,6 +45,10 @@ def loadable(root: MapNode) -> Iterator[Diagnostic]:
     elif word.endswith(_GGUF):
         message = f"{quoted(name)} has its weights as GGUF, which vLLM does not load on TPU"
         hint = "name the repository of the model's safetensors, which its page links to"
+        yield problem(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=hint)
+    elif any(part in word for part in _PICTURES):
+        message = f"{quoted(name)} is a diffusion model, which makes pictures or films: vLLM does not serve it"
+        hint = "name a model that answers with text, vectors or scores"
         yield problem(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=hint)
     elif "/" not in name and not _CANONICAL.search(word):
         message = f"{quoted(name)} has no organization, which almost every id of the Hugging Face hub has"

@@ -19,6 +19,8 @@ from tpudeploy.domain.diagnostics import Diagnostic
 _ENV: Path = ("serving", "env")
 _PLAIN: Path = ("serving", "plain_env")
 _SECRETS: Path = ("secrets",)
+# jax _src/xla_bridge.py: the platforms to try, in order. `proxy` is Pathways'.
+_PLATFORMS, _WITH_TPU = "JAX_PLATFORMS", frozenset({"tpu", "proxy"})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ID = r"[A-Za-z0-9_-]{1,255}"
 _REFERENCE = re.compile(rf"{_ID}|projects/[a-z0-9.:-]+/secrets/{_ID}/versions/[A-Za-z0-9_-]{{1,63}}")
@@ -71,6 +73,10 @@ def readable(root: MapNode) -> Iterator[Diagnostic]:
         # The schema reports a value that is no text.
         if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
             continue
+        if name == _PLATFORMS and node.value and not _WITH_TPU & set(node.value.lower().split(",")):
+            message = f"{name} {quoted(node.value)} hides the TPU from the engine"
+            hint = "leave it out: the engine finds its devices"
+            yield problem(codes.VARIABLE_VALUE, message, node.at, path=(*_ENV, name), hint=hint)
         expected = engine_variables.expected_instead(name, node.value, look.release(root))
         if expected is not None:
             message = f"The engine cannot read {quoted(node.value)} from {name}"
