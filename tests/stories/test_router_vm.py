@@ -94,7 +94,7 @@ def test_the_plan_shows_the_vm_with_its_price(cli: Open) -> None:
     at = cli(nodes="simulated")
     result = at.run("plan", at.write(TWO))
     assert 'vm.machine = "e2-small"' in result.out
-    assert "about $0.02/h (at least $0.02/h; 1 of 3 prices unknown) at list price once granted" in result.out
+    assert "about $0.02/h (1 of 3 prices unknown) at list price once granted" in result.out
     assert "Plan: 3 to add, 0 to change, 0 to destroy." in result.out
     assert "Router: haproxy on a VM (e2-small), at its port 8080, 2 replicas behind it (new)." in result.out
     tree = json.loads(at.run("plan", "gemma.yaml", "-json").out)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import errors_in
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.plan import (
     Action,
@@ -362,11 +361,12 @@ def _is_moment(end: Json) -> bool:
 
 def _most(change: Change) -> str:
     """Return the price of the dearest place in parentheses, and how many places have no known price; "" for one."""
-    if change.ceiling.unknown_prices:
-        dearest = replace(change.ceiling, usd_per_hour=change.usd_per_hour_most or 0.0)
-        return f" ({words.ceiling(dearest)})"
-    is_same = change.usd_per_hour_most in {None, change.usd_per_hour_after}
-    return "" if is_same else f" (at most {words.hourly(change.usd_per_hour_most)})"
+    ceiling, most = change.ceiling, change.usd_per_hour_most
+    is_same = most in {None, change.usd_per_hour_after}
+    if ceiling.unknown_prices:
+        unknown = f"{ceiling.unknown_prices} of {words.plural(ceiling.prices, 'price')} unknown"
+        return f" ({unknown})" if is_same else f" (up to {words.hourly(most)} or more; {unknown})"
+    return "" if is_same else f" (at most {words.hourly(most)})"
 
 
 def _total(plan: Plan) -> list[str]:
