@@ -23,6 +23,7 @@ RUNNABLE = {
     "05-pull-requests": "run.sh",
     "06-agent": "session.py",
     "07-replicas": "drill.py",
+    "08-budget": "run.sh",
 }
 
 
@@ -56,6 +57,7 @@ def test_no_example_is_left_out() -> None:
         pytest.param("04-failure-drill", marks=pytest.mark.long),
         pytest.param("05-pull-requests", marks=pytest.mark.long),
         pytest.param("06-agent", marks=pytest.mark.long),
+        pytest.param("08-budget", marks=pytest.mark.long),
         pytest.param(
             "07-replicas",
             marks=[
