@@ -116,6 +116,18 @@ MISSING: tuple[tuple[Mapping[str, Any], str, str, str, int], ...] = (
 )
 
 
+def test_whether_a_machine_may_delete_itself_at_its_end_is_said_with_the_role_that_it_needs(cli: Open) -> None:
+    ending = f"{READY}lifecycle: {{end: 24h}}\n"
+    result, findings = examined(cli(project=OPEN), ending)
+    assert findings["end"][0] == "ok", result.out
+    denied = {**OPEN, "denied_machine_permissions": ["tpu.nodes.delete"]}
+    result, findings = examined(cli(project=denied), ending)
+    assert findings["end"][0] == "warn", result.out
+    assert "delete its own request (tpu.nodes.delete)" in findings["end"][1]
+    assert "`tpudeploy render PROFILE role`" in findings["end"][1]
+    assert "end" not in examined(cli(project=denied))[1]
+
+
 @pytest.mark.parametrize("row", MISSING, ids=lambda row: f"{row[1]}-{next(iter(row[0]))}-{row[2]}")
 def test_whatever_is_missing_is_named_with_what_to_do_and_the_rest_is_told(
     cli: Open, row: tuple[Mapping[str, Any], str, str, str, int]

@@ -42,6 +42,28 @@ SECRET_READERS = ("roles/secretmanager.secretAccessor", "roles/secretmanager.adm
 IAP_RANGE = "35.235.240.0/20"
 
 
+# The predefined roles by which a machine may delete its own request. Source: Google's list of IAM roles, 2026-11.
+_ALL_ENDS = frozenset(permission for row in BACKENDS.values() for permission in row.deletion_permissions)
+ROLES_THAT_END: Mapping[str, frozenset[str]] = {
+    "roles/owner": _ALL_ENDS,
+    "roles/editor": _ALL_ENDS,
+    "roles/tpu.admin": frozenset({"tpu.nodes.delete"}),
+    "roles/compute.admin": frozenset({"compute.instances.delete"}),
+    "roles/compute.instanceAdmin": frozenset({"compute.instances.delete"}),
+    "roles/compute.instanceAdmin.v1": frozenset({"compute.instances.delete"}),
+}
+
+
+def end_permissions(deployment: Deployment) -> frozenset[str]:
+    """Return what its machines need to delete their own requests at an end; none without an end."""
+    lifecycle = deployment.lifecycle
+    if lifecycle.end is None and lifecycle.idle is None and lifecycle.hours is None:
+        return frozenset()
+    rows = [BACKENDS[backend] for backend in deployment.backends]
+    alone = [row for row in rows if deployment.accelerator.hosts == 1 or not row.has_groups]
+    return frozenset(permission for row in alone for permission in row.deletion_permissions)
+
+
 def needed_permissions(deployment: Deployment) -> Mapping[Backend, Mapping[str, str]]:
     """Return the permissions that a deployment needs at each API, with what each allows."""
     needed: dict[Backend, Mapping[str, str]] = {}

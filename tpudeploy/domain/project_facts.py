@@ -93,13 +93,17 @@ class Image:
 
 @frozen
 class ProjectAccess:
-    """Access in the project. None in place of a resource means that it does not exist. Secrets are by variable."""
+    """Access in the project. None in place of a resource means that it does not exist. Secrets are by variable.
+
+    `permissions_of_members` are those to end a machine, by member as policies write it, for a deployment with an end.
+    """
 
     identity: str | Unknown
     apis: Mapping[str, bool] | Unknown
     permissions: frozenset[str] | Unknown
     account: Account | Unknown | None
     secrets: Mapping[str, Secret | Unknown | None]
+    permissions_of_members: Mapping[str, frozenset[str]] | Unknown
 
 
 @frozen

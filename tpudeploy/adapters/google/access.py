@@ -9,7 +9,15 @@ from typing import Any
 from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.safe_read import SafeReader, results, safe_read
 from tpudeploy.adapters.google.secrets import version_name
-from tpudeploy.catalog.access import ACT_AS, APIS, READ_SECRET, SECRET_READERS, needed_permissions
+from tpudeploy.catalog.access import (
+    ACT_AS,
+    APIS,
+    READ_SECRET,
+    ROLES_THAT_END,
+    SECRET_READERS,
+    end_permissions,
+    needed_permissions,
+)
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.project_facts import Account, ProjectAccess, Secret
 
@@ -31,6 +39,15 @@ def read(connection: CloudConnection, deployment: Deployment, reader: SafeReader
         partial(account, connection, project, deployment.service_account),
         role=_VIEWER_OF_ACCOUNTS,
     )
+    members = (
+        None
+        if not end_permissions(deployment)
+        else reader.read(
+            "see what its service account may do",
+            partial(_permissions_of_members, connection, project),
+            role=_VIEWER_OF_POLICIES,
+        )
+    )
     secrets = {
         s.variable: reader.read_optional(
             f"look up {s.secret}", partial(secret, connection, project, s.secret), role=_VIEWER_OF_SECRETS
@@ -43,6 +60,7 @@ def read(connection: CloudConnection, deployment: Deployment, reader: SafeReader
         permissions=granted.result(),
         account=runs_as.result(),
         secrets=results(secrets),
+        permissions_of_members={} if members is None else members.result(),
     )
 
 
@@ -106,6 +124,26 @@ def _readers(connection: CloudConnection, secret: str) -> frozenset[str]:
     project = "/".join(secret.split("/")[:2])
     above = projects.getIamPolicy(resource=project, body={}).execute(num_retries=0)
     return frozenset(member for policy in (own, above) for member in _members(policy))
+
+
+def _permissions_of_members(connection: CloudConnection, project: str) -> Mapping[str, frozenset[str]]:
+    """Return which permissions to end a machine each member of the project's policy has, in the form of policies.
+
+    A policy of a folder or an organisation can add to them; those are not read.
+    """
+    projects = connection.collection("cloudresourcemanager", "v3", "projects")
+    roles = connection.collection("iam", "v1", "projects", "roles")
+    policy = projects.getIamPolicy(resource=f"projects/{project}", body={}).execute(num_retries=0)
+    granted: dict[str, frozenset[str]] = {}
+    for binding in policy.get("bindings", ()):
+        role = str(binding.get("role"))
+        permissions = ROLES_THAT_END.get(role, frozenset())
+        if role.startswith("projects/"):
+            answer = roles.get(name=role).execute(num_retries=0)
+            permissions = frozenset(map(str, answer.get("includedPermissions", ())))
+        for member in binding.get("members", ()) if "condition" not in binding else ():
+            granted[str(member)] = granted.get(str(member), frozenset()) | permissions
+    return granted
 
 
 def _members(policy: Mapping[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ EXAMINATIONS = (
     access.apis,
     access.roles,
     access.service_account,
+    access.own_end,
     access.secrets,
     network.network,
     network.subnetworks,

@@ -13,6 +13,7 @@ from tpudeploy.catalog.access import (
     SECRETS,
     TELLING,
     TELLING_PERMISSIONS,
+    end_permissions,
     needed_permissions,
 )
 from tpudeploy.catalog.backends import BACKENDS
@@ -96,6 +97,34 @@ def service_account(case: DoctorInput) -> Iterator[Finding]:
         command = f"gcloud iam service-accounts add-iam-policy-binding {account.email}"
         hint = f"Run: {command} --member={_member(case)} --role=roles/iam.serviceAccountUser"
         yield fail("account", f"You may not let a machine run as {account.email}.", hint)
+
+
+def own_end(case: DoctorInput) -> Iterator[Finding]:
+    """Yield whether a machine may delete its own request at its end, as far as the project's policy shows it."""
+    needed = end_permissions(case.deployment)
+    account, members = case.facts.access.account, case.facts.access.permissions_of_members
+    if not needed:
+        return
+    if isinstance(account, Unknown):
+        yield unknown(case, "end", account)
+        return
+    if isinstance(members, Unknown):
+        yield unknown(case, "end", members)
+        return
+    email = "" if account is None else account.email
+    granted = frozenset(
+        permission
+        for member, permissions in members.items()
+        if member == f"serviceAccount:{email}" or member in _EVERYBODY
+        for permission in permissions
+    )
+    if needed <= granted:
+        yield ok("end", f"The machine may delete itself at its end, as {email}.")
+        return
+    lacking = ", ".join(sorted(needed - granted))
+    message = f"No policy that tpudeploy can see lets {email or 'the machine'} delete its own request ({lacking})."
+    hint = "Only `apply` ends it then. `tpudeploy render PROFILE role` prints the role, and how to grant it."
+    yield warn("end", message, hint)
 
 
 def secrets(case: DoctorInput) -> Iterator[Finding]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.emulator import discovery, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.services.service_usage import NUMBER
 from tpudeploy.emulator.wire import ApiCall
+
+_END = "tpudeployEnd"
 
 
 def get_project(cloud: Cloud, call: ApiCall) -> dict[str, Any]:  # noqa: ARG001  every method takes the cloud
@@ -15,9 +18,19 @@ def get_project(cloud: Cloud, call: ApiCall) -> dict[str, Any]:  # noqa: ARG001 
 
 
 def get_project_policy(cloud: Cloud, call: ApiCall) -> dict[str, Any]:  # noqa: ARG001  every method takes the cloud
-    """Return the owner alone: the policy of a secret says who may read it."""
+    """Return the owner and a role by which machines end themselves: the policy of a secret says who may read it."""
     discovery.accept(call.body or {}, "GetIamPolicyRequest", "cloudresourcemanager.v3", at="get_iam_policy_request")
-    return {"version": 1, "bindings": [{"role": "roles/owner", "members": ["user:owner@example.com"]}]}
+    end = {"role": f"projects/{call.project}/roles/{_END}", "members": ["allAuthenticatedUsers"]}
+    return {"version": 1, "bindings": [{"role": "roles/owner", "members": ["user:owner@example.com"]}, end]}
+
+
+def get_role(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
+    """Return the custom role of the machines, without what the scenario denies them."""
+    if call.query["role"] != _END:
+        raise wire.refuse(5, f"The role named {call.query['role']} was not found.")  # UNVERIFIED
+    denied = cloud.scenario.project.denied_machine_permissions
+    permissions = [each for row in BACKENDS.values() for each in row.deletion_permissions if each not in denied]
+    return {"name": f"projects/{call.project}/roles/{_END}", "includedPermissions": permissions, "stage": "GA"}
 
 
 def test_project(cloud: Cloud, call: ApiCall) -> dict[str, Any]:

@@ -84,6 +84,7 @@ METHODS: tuple[ServiceMethod, ...] = (
     _google(_RESOURCES, "projects.get", "GET v3/{project}", iam.get_project),
     _google(_RESOURCES, "projects.getIamPolicy", "POST v3/{project}:getIamPolicy", iam.get_project_policy),
     _google(_RESOURCES, "projects.testIamPermissions", "POST v3/{project}:testIamPermissions", iam.test_project),
+    _google("iam.v1", "roles.get", "GET v1/{project}/roles/{role}", iam.get_role),
     _google("iam.v1", "serviceAccounts.get", "GET v1/{project}/serviceAccounts/{email}", iam.get_account),
     _google(
         "iam.v1",
