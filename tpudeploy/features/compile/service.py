@@ -1,6 +1,6 @@
 """Ask the engine about a profile: what its model takes, and its graphs, which a file keeps as they are compiled.
 
-Why no compile cache is written: decision 88 in docs/decisions.md.
+Why no compile cache is written: decision 89 in docs/decisions.md.
 """
 
 from __future__ import annotations
