@@ -35,6 +35,7 @@ def test_a_restart_into_the_same_graphs_may_be_quicker(cli: Open) -> None:
     output, change = _change(cli(), PROFILE, PROFILE.replace("16384", "8192"))
     assert 240 < change["downtime_seconds_least"] < change["downtime_seconds_most"]
     assert "nothing serves for about 6 to 11 min" in output
+    assert "cold start" not in output, "it takes as long as before"
 
 
 def test_a_compile_cache_in_memory_outlives_a_change_in_place(cli: Open) -> None:
