@@ -29,6 +29,8 @@ def test_of_several_servers_in_one_boot_the_last_ones_start_is_read() -> None:
     assert last_start(LOG) == MeasuredStart(seconds=110, compile_seconds=3.2, programs_cached=40, programs=40)
     assert last_start(LOG.partition("Application startup")[0]) is None, "it is not up yet"
     assert last_start("") is None
+    partly = last_start(LOG.replace("hit: 40 programs were here, 0", "hit: 30 programs were here, 10"))
+    assert partly == MeasuredStart(seconds=110, compile_seconds=3.2, programs_cached=30, programs=40)
 
 
 PROGRESS = """\

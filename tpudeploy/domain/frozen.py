@@ -1,8 +1,7 @@
 """frozen: the decorator of data classes: immutable, slotted, keyword-only, with methods that all of them share.
 
 `dataclasses.dataclass` generates and compiles six methods for each class at every start: with a hundred classes, that
-was a sixth of the time of `validate` and of `plan`. A class with many instances gets an `__init__` of its own, which is
-compiled once and takes a third of the time per call. `fields`, `asdict` and `match` treat these classes as any
+was a sixth of the time of `validate` and of `plan`. `fields`, `asdict` and `match` treat these classes as any
 dataclass; `replace` is here, because that of `dataclasses` takes twice the time.
 
 Why: decision 11 in docs/decisions.md.
@@ -15,8 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, dataclass_tr
 
 T = TypeVar("T")
 _write = object.__setattr__
-_COMPILE_AFTER = 64
-_instance_counts: dict[type, int] = {}
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -49,10 +46,6 @@ class _Shared:
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __init__(self, **values: Any) -> None:
-        cls = type(self)
-        _instance_counts[cls] = _instance_counts.get(cls, 0) + 1
-        if _instance_counts[cls] == _COMPILE_AFTER:
-            cls.__init__ = _compile_init(cls)  # type: ignore[method-assign]  # has the same signature and behaviour
         for name, spec in self.__dataclass_fields__.items():
             if name in values:
                 value = values.pop(name)
@@ -95,25 +88,6 @@ class _Shared:
         """Set the fields of a new instance, for `copy` and `pickle`."""
         for name, value in state[1].items():
             _write(self, name, value)
-
-
-def _compile_init(cls: type[_Shared]) -> Any:
-    """Return an `__init__` like the one that `dataclass` generates."""
-    namespace: dict[str, Any] = {"_write": _write, "_MISSING": MISSING}
-    parameters, statements = [], []
-    for name, spec in cls.__dataclass_fields__.items():
-        if spec.default_factory is not MISSING:
-            namespace[f"_make_{name}"] = spec.default_factory
-            parameters.append(f"{name}=_MISSING")
-            statements.append(f" _write(self, {name!r}, _make_{name}() if {name} is _MISSING else {name})")
-            continue
-        namespace[f"_default_{name}"] = spec.default
-        parameters.append(name if spec.default is MISSING else f"{name}=_default_{name}")
-        statements.append(f" _write(self, {name!r}, {name})")
-    star = "*, " if parameters else ""
-    text = "\n".join([f"def __init__(self, {star}{', '.join(parameters)}):", *(statements or [" pass"])])
-    exec(text, namespace)  # noqa: S102 - our own fields' names, as `dataclasses` does it
-    return namespace["__init__"]
 
 
 def _compared_values(instance: Any) -> tuple[object, ...]:
