@@ -21,7 +21,7 @@ _SHORT_BYTES, _STREAM_BYTES, _LINE_BYTES = 4 << 20, 256 << 20, 1 << 20
 _SECONDS_PER_TOKEN = 0.1  # of a stream; a slower one is of no use
 _MORE_PIECES = 16  # than tokens were requested; vLLM sends one or more tokens in a piece, and a few without text
 _INSTANT = 1e-4  # seconds per token; no engine is as fast for one stream, and what arrived at one instant has no rate
-PROBE_MARK = "tpudeploy-probe"  # in the URL, which vLLM's access log shows and its routes ignore
+PROBE_MARK = "tpudeploy-probe"  # in the URL, which uvicorn writes to the access log (0.54), and routes ignore
 _STAND_IN = "tpudeploy-emulator"  # what its HTTP server calls itself; vLLM's is uvicorn
 
 

@@ -158,6 +158,6 @@ class SimulatedRouter(Scriptless):
 
     def _send_on(self, request: HttpRequest) -> Reply:
         self._sent += 1
-        if self._settings["list_path"] == _LIST_OF_SMG and request.target in _UNKNOWN_TO_SMG:
-            return Reply(http=404, body={"error": {"message": f"Invalid URL ({request.method} {request.target})"}})
+        if self._settings["list_path"] == _LIST_OF_SMG and request.path in _UNKNOWN_TO_SMG:
+            return Reply(http=404, body={"error": {"message": f"Invalid URL ({request.method} {request.path})"}})
         return send_on(request, servers_of(self._settings["list_path"], self._loaded), first=self._sent)
