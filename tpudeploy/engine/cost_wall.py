@@ -9,7 +9,7 @@ Why: decision 88 in docs/decisions.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from tpudeploy.config.budgets import parse_budgets
@@ -20,8 +20,8 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import address
 from tpudeploy.domain.state import Attempt, Boot, State
 from tpudeploy.engine.session import holding_budgets, states_by_name
-from tpudeploy.ports import World
-from tpudeploy.reconcile.cost_wall import CostSituation, Shortfall, shortfall
+from tpudeploy.ports import StateBackend, World
+from tpudeploy.reconcile.cost_wall import BudgetUse, CostSituation, Shortfall, budget_uses, shortfall
 from tpudeploy.reconcile.spend import charges, exposures, untracked_exposures
 
 
@@ -115,6 +115,23 @@ class CostCheck:
         if short is None:
             self._state = replace(state, next_attempt=state.next_attempt + 1)
         return short
+
+
+def budgets_now(backend: StateBackend, deployments: Iterable[Deployment], now: float) -> tuple[BudgetUse, ...]:
+    """Return the use of each budget of these deployments and of their team; none without budgets.
+
+    Raise as `CostWall.opened` does.
+    """
+    file = backend.budgets()
+    team = None if file is None else parse_budgets(*file)
+    own = {each.name: each.cost_budget for each in deployments if each.cost_budget is not None}
+    if team is None and not own:
+        return ()
+    states = tuple(states_by_name(backend).values())
+    every = charges(backend.ledger(), states, now)
+    alive = [each for state in states for each in exposures(state, now)]
+    situation = CostSituation(charges=every, exposures=[*alive, *untracked_exposures(every, now)], now=now)
+    return tuple(budget_uses(situation, own, team))
 
 
 def over_budget(name: str, replica: int, short: Shortfall) -> BudgetExceeded:

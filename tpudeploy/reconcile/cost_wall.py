@@ -6,7 +6,7 @@ counted has begun by now, so no later day or month costs more. Days and months a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from math import inf
 
@@ -15,6 +15,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.reconcile.spend import Charge, Exposure
 
 _ROUNDING = 1e-6
+_Counts = Callable[[str, str], bool]  # whether a deployment in a project counts towards a budget
 
 
 @frozen
@@ -81,6 +82,52 @@ def shortfall(
     return waiting
 
 
+@frozen
+class BudgetUse:
+    """What a budget of now has left. `deployment` is whose it is, "" for one of a team."""
+
+    deployment: str
+    period: BudgetPeriod
+    spent: float
+    alive: float
+
+    @property
+    def remainder(self) -> float:
+        return self.period.usd - self.spent - self.alive
+
+
+def budget_uses(
+    situation: CostSituation, own: Mapping[str, CostBudget], team: TeamBudgets | None
+) -> Iterator[BudgetUse]:
+    """Yield the use of each budget that holds today: of these deployments, then of a team and of its projects."""
+    for name, budget in own.items():
+        yield from _use_in_periods(situation, budget, "budget", name, _is_deployment(name))
+    if team is not None:
+        yield from _use_in_periods(situation, team.together, "budgets.yaml", "", lambda _name, _project: True)
+        for project, budget in team.projects.items():
+            key = f"budgets.yaml projects.{project}"
+            yield from _use_in_periods(situation, budget, key, "", _is_project(project))
+
+
+def _is_deployment(name: str) -> _Counts:
+    return lambda other, _: other == name
+
+
+def _is_project(project: str) -> _Counts:
+    return lambda _, other: other == project
+
+
+def _use_in_periods(
+    situation: CostSituation, budget: CostBudget, key: str, deployment: str, counts: _Counts
+) -> Iterator[BudgetUse]:
+    charges = [each for each in situation.charges if counts(each.line.deployment, each.line.project)]
+    alive = [each for each in situation.exposures if counts(each.deployment, each.project)]
+    for period in periods(budget, key, situation.now):
+        if period.since <= situation.now < period.until:
+            spent, most = _spent(period, charges, situation.now), _most(period, alive)
+            yield BudgetUse(deployment=deployment, period=period, spent=spent, alive=most)
+
+
 def periods(budget: CostBudget, key: str, now: float) -> Iterator[BudgetPeriod]:
     """Yield the days and months in which a budget is held."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -98,9 +145,6 @@ def _period(usd: float, begin: datetime, end: datetime, key: str, label: str) ->
     return BudgetPeriod(usd=usd, since=begin.timestamp(), until=end.timestamp(), key=key, label=f"{label} (UTC)")
 
 
-_Counts = Callable[[str, str], bool]
-
-
 def _scopes(
     request: Exposure, own: CostBudget | None, team: TeamBudgets | None, ceiling: CostCeiling | None, now: float
 ) -> Iterator[tuple[Iterable[BudgetPeriod], _Counts]]:
@@ -109,12 +153,12 @@ def _scopes(
         whole = BudgetPeriod(usd=ceiling.usd, since=ceiling.since, until=inf, key="-max-cost", label="for this run")
         yield (whole,), lambda name, _: name in ceiling.deployments
     if own is not None:
-        yield periods(own, "budget", now), lambda name, _: name == request.deployment
+        yield periods(own, "budget", now), _is_deployment(request.deployment)
     if team is not None:
         yield periods(team.together, "budgets.yaml", now), lambda _name, _project: True
         if request.project in team.projects:
             key = f"budgets.yaml projects.{request.project}"
-            yield periods(team.projects[request.project], key, now), lambda _, project: project == request.project
+            yield periods(team.projects[request.project], key, now), _is_project(request.project)
 
 
 def _shortfall(

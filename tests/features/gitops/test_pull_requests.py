@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,20 @@ def test_a_pull_request_is_told_the_plan_in_one_comment_that_a_second_push_updat
     assert approval.loads(first) != approval.loads(second)
     assert "v6e-4" in second
     assert here.statuses(HEAD) == here.statuses("d" * 40) == [("tpudeploy/plan", "success")]
+
+
+def test_a_pull_request_is_told_what_the_budgets_have_left(pipeline: Both) -> None:
+    at, here = pipeline
+    _deployed(pipeline, f"{PROFILE}lifecycle: {{end: 10h}}\nbudget: {{month: 30}}\n")
+    (at.folder / ".tpudeploy" / "budgets.yaml").write_text("projects: {emulated: {month: 100}}\n", encoding="utf-8")
+    at.clock.sleep(3600)
+    assert at.run(*PLAN).code == 0
+    comment = here.comment()
+    told = r"\$1\.\d\d spent, at most \$12\.\d\d more until the ends of what runs, "
+    assert re.search(
+        rf"`budget\.month` of `gemma`, in 2026-09 \(UTC\): {told}\*\*\$15\.\d\d left\*\* of \$30\.00", comment
+    )
+    assert re.search(rf"`budgets\.yaml projects\.emulated\.month`, in 2026-09 \(UTC\): {told}\*\*\$85", comment)
 
 
 def test_a_plan_in_a_pipeline_takes_no_lock_and_only_looks(pipeline: Both) -> None:

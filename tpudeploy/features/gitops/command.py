@@ -102,10 +102,11 @@ def plan(args: argparse.Namespace, context: Context, run: PipelineRun) -> int:
         tell_event = event_printer(context.terminal, as_json=False)
         planned = run.workspace.plan(loaded.valid, invalid=loaded.invalid, on_event=tell_event)
         orphans = service.orphans(run.workspace, loaded.valid, loaded.invalid)
+        budgets = service.budgets(run.workspace, planned)
     except errors.TpudeployError as error:
         run.refuse(error)
         raise
-    proposal = service.proposal(planned, run.pipeline, label=run.label, orphans=orphans, key=run.key)
+    proposal = service.proposal(planned, run.pipeline, label=run.label, orphans=orphans, budgets=budgets, key=run.key)
     _show(context, planned)
     context.reply.set(pipeline_document("plan", plan=planned))
     run.keep(planned, proposal)

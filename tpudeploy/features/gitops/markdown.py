@@ -13,6 +13,7 @@ from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Plan, Reason, SliceDrift
 from tpudeploy.features.gitops.comment import Fitted, Part, code, details, fence, fit, paragraph, prose
 from tpudeploy.node.revision import Holding, Revision
+from tpudeploy.reconcile.cost_wall import BudgetUse
 from tpudeploy.text import words
 from tpudeploy.text.words import plain
 from tpudeploy.version import VERSION
@@ -41,6 +42,7 @@ def plan(
     revisions: Mapping[str, Revision],
     *,
     orphans: Iterable[str],
+    budgets: Iterable[BudgetUse] = (),
     whole: str,
     ending: str,
     run_url: str,
@@ -53,7 +55,14 @@ def plan(
     pending = [c for c in plan.changes if c.action is not Action.NO_OP]
     outcome = summary(pending).removeprefix("Plan: ").rstrip(".") if pending else "no changes"
     head = f"### tpudeploy plan · {outcome}{_money(pending)}"
-    notes = "\n".join([*_checks(plan.diagnostics), *map(_orphan_note, orphans), *_unfinished_runs(plan.goals)])
+    notes = "\n".join(
+        [
+            *_checks(plan.diagnostics),
+            *map(_budget_note, budgets),
+            *map(_orphan_note, orphans),
+            *_unfinished_runs(plan.goals),
+        ]
+    )
     parts = [Part(text=head), *changes(plan, revisions), Part(text=notes)]
     fingerprint = whole if pending else ""
     comment = fit(
@@ -79,6 +88,15 @@ def failure(message: str, hint: str, diagnostics: Sequence[Diagnostic], *, run_u
     why = paragraph([message, *hint.splitlines()])
     checks = "\n".join(_checks(diagnostics)) if diagnostics else ""
     return fit([Part(text=t) for t in (head, why, checks, _footer("", run_url))], limit)
+
+
+def _budget_note(use: BudgetUse) -> str:
+    whose = f" of {code(use.deployment)}" if use.deployment else ""
+    left = f"**${use.remainder:.2f} left**" if use.remainder >= 0 else f"**${-use.remainder:.2f} over**"
+    return (
+        f"- {code(use.period.key)}{whose}, {use.period.label}: ${use.spent:.2f} spent, at most ${use.alive:.2f} more"
+        f" until the ends of what runs, {left} of ${use.period.usd:.2f}"
+    )
 
 
 def _money(changes: Iterable[Change]) -> str:

@@ -20,6 +20,7 @@ from tpudeploy.features.gitops.ports import Forge
 from tpudeploy.node.revision import Revision, revision
 from tpudeploy.planning.deviation import Deviation, deviation
 from tpudeploy.planning.plan_print import is_carried_out, plan_print
+from tpudeploy.reconcile.cost_wall import BudgetUse
 from tpudeploy.text import words
 from tpudeploy.workspace import Workspace
 
@@ -47,17 +48,40 @@ class PlanProposal:
     signed: str = ""
 
 
-def proposal(plan: Plan, pipeline: Pipeline, *, label: str, orphans: Iterable[str], key: str = "") -> PlanProposal:
+def budgets(workspace: Workspace, plan: Plan) -> tuple[BudgetUse, ...]:
+    """Return what the budgets of a plan have left. Raise as `budgets_now` does."""
+    from tpudeploy.engine.cost_wall import budgets_now
+
+    deployments = [goal.deployment for goal in plan.goals if goal.deployment is not None]
+    return budgets_now(workspace.adapters.states, deployments, workspace.adapters.clock.now())
+
+
+def proposal(
+    plan: Plan,
+    pipeline: Pipeline,
+    *,
+    label: str,
+    orphans: Iterable[str],
+    budgets: Iterable[BudgetUse] = (),
+    key: str = "",
+) -> PlanProposal:
     """Return the proposal of a plan. A plan that is cut short or unsigned approves nothing.
 
     Goals with errors are not approved either.
     """
     marker = approval.marker(plan, label=label, commit=pipeline.commit, branch=pipeline.branch)
-    sides, orphan_names = _revisions(plan), tuple(orphans)
+    sides, orphan_names, uses = _revisions(plan), tuple(orphans), tuple(budgets)
 
     def render(limit: int, ending: str) -> Fitted:
         return markdown.plan(
-            plan, sides, orphans=orphan_names, whole=marker.whole, ending=ending, run_url=pipeline.run_url, limit=limit
+            plan,
+            sides,
+            orphans=orphan_names,
+            budgets=uses,
+            whole=marker.whole,
+            ending=ending,
+            run_url=pipeline.run_url,
+            limit=limit,
         )
 
     obstacle, merging_applies = _obstacle(plan, pipeline, marker, key), _merging_applies(plan)
