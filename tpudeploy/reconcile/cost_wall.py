@@ -165,7 +165,8 @@ def _shortfall(
     period: BudgetPeriod, charges: Sequence[Charge], alive: Sequence[Exposure], request: Exposure, now: float
 ) -> Shortfall | None:
     spent, most = _spent(period, charges, now), _most(period, alive)
-    own = request.usd(period.since, period.until)
+    # A budget only holds what has an end.
+    own = inf if request.until == inf else request.usd(period.since, period.until)
     limit = period.usd + _ROUNDING
     # What costs nothing in a period is not refused for it.
     if not own or spent + most + own <= limit:

@@ -73,6 +73,13 @@ def test_of_two_deployments_in_one_run_one_gets_the_last_dollar(cli: Open) -> No
         (at.folder / ".tpudeploy" / "budgets.yaml").unlink(missing_ok=True)
 
 
+def test_a_team_s_budget_refuses_what_has_no_end(cli: Open) -> None:
+    at = cli()
+    budgets(at, "day: 1000\n")
+    refused = at.run("apply", "-auto-approve", at.write())
+    assert (refused.code, "this request has no end" in refused.words, at.requested_zones()) == (13, True, [])
+
+
 def test_a_project_s_budget_holds_for_its_own_deployments(cli: Open) -> None:
     at = cli()
     at.write(PROFILE + END)
