@@ -270,6 +270,15 @@ def test_a_wrong_key_under_serving_is_one_problem_with_place_and_advice(line: st
     assert hint in diagnostic.hint
 
 
+def test_an_idle_limit_beside_an_engine_that_counts_no_requests_is_one_problem_on_the_flag() -> None:
+    text, idle = with_serving("args: {disable_log_stats: true}"), "lifecycle: {idle: 30m}\n"
+    (diagnostic,) = problems(text + idle)
+    assert place(diagnostic) == "TPU1347 7:10+17"
+    assert "lifecycle.end" in diagnostic.hint
+    assert not problems(text)
+    assert not problems(with_serving("port: 8000") + idle)
+
+
 MISSING: list[tuple[str, str, str]] = [
     ("version: 1\n", "TPU1202 1:1+4", "version: 1"),
     ("name: demo\n", "TPU1202 1:1+7", "name: "),

@@ -339,6 +339,13 @@ BUDGET_WITHOUT_END = _code(
     "placement.max_run_duration; lifecycle.end ends the deployment.",
     "lifecycle: {end: 24h}",
 )
+NEVER_IDLE = _code(
+    "TPU1347",
+    "An idle limit without statistics",
+    "Whether a deployment is idle is decided by the engine's own counters of requests (lifecycle.idle). Without its "
+    "statistics it has none: each minute would count as use, and the deployment would never end.",
+    "lifecycle: {idle: 30m}",
+)
 RESERVED_ALONE = _code("TPU1322", "`reserved` without a reservation", "Name the reservation to use.", _RESERVED)
 RESERVATION_UNUSED = _code(
     "TPU1323", "Unused reservation", "Only `reserved` uses a reservation, in the reservation's own zone.", _RESERVED

@@ -44,6 +44,7 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     combinations.on_tpu,
     combinations.at_most,
     combinations.without,
+    combinations.idle_with_statistics,
     combinations.continue_decode,
     combinations.attention_ranks,
     combinations.sliding_window,

@@ -11,12 +11,13 @@ from typing import NamedTuple
 from tpudeploy.catalog import flags, releases, values, variables
 from tpudeploy.config import codes, engine_values
 from tpudeploy.config.diagnose import problem
-from tpudeploy.config.nodes import MapNode, Path, find
+from tpudeploy.config.nodes import MapNode, Path, find, is_null
 from tpudeploy.config.rules import chips, image, look
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 
 _ENV: Path = ("serving", "env")
+_IDLE: Path = ("lifecycle", "idle")
 
 
 def _together(root: MapNode, flag: look.Setting, message: str, hint: str, also: Location | None = None) -> Diagnostic:
@@ -237,6 +238,15 @@ def without(root: MapNode) -> Iterator[Diagnostic]:
         if flag is not None and other is not None and row.is_set(flag.value) and row.other_is_set(other.value):
             beside = f"--{row.other}" if other.value is True else f"--{row.other} {other.value}"
             yield _together(root, flag, f"--{name} cannot be combined with {beside}", row.instead, also=other.at)
+
+
+def idle_with_statistics(root: MapNode) -> Iterator[Diagnostic]:
+    """Check that the engine of a deployment with an idle limit counts its requests."""
+    flag, idle = look.setting(root, "disable-log-stats"), find(root, _IDLE)
+    if flag is not None and flag.value is True and idle is not None and not is_null(idle):
+        message = "With --disable-log-stats the engine counts no requests: it would never be idle (lifecycle.idle)"
+        hint = "remove it, or remove lifecycle.idle and write lifecycle.end"
+        yield problem(codes.NEVER_IDLE, message, flag.at, path=flag.path, hint=hint, also=idle.at)
 
 
 def continue_decode(root: MapNode) -> Iterator[Diagnostic]:
