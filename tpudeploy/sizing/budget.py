@@ -12,7 +12,7 @@ from tpudeploy.domain.budget import EngineSettings, HbmBudget, Unsized
 from tpudeploy.domain.model import Implementation, LanguageModel
 from tpudeploy.sizing.graphs import compile_plan
 from tpudeploy.sizing.kv import KvLayout, block_size, blocks_per_request, layout, num_blocks, state_bytes_per_chip
-from tpudeploy.sizing.programs import has_small_decode, program_room
+from tpudeploy.sizing.programs import knows_backbone, program_room
 from tpudeploy.sizing.stages import stages
 from tpudeploy.sizing.starts import predict_start
 from tpudeploy.sizing.weights import weights_bytes_per_chip
@@ -135,7 +135,7 @@ def _estimates(model: LanguageModel, accelerator: AcceleratorType, engine: Engin
         yield f"weights: whether a vision tower of {heads} heads loads on {chips} chips is not verified"
     if model.implementation is Implementation.TORCHAX:
         yield "program_bytes_per_chip: on torchax, from one report of another chip"
-    elif has_small_decode(engine):
+    elif knows_backbone(engine):
         libtpu = engines.release(engine.release).libtpu
         yield f"program_bytes_per_chip: by what the compiler of libtpu {libtpu} says; no boot with it was measured"
     if engine.speculation is not None:

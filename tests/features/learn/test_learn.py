@@ -14,10 +14,12 @@ from command_line import Result, command
 
 from tpudeploy.catalog import releases
 from tpudeploy.features import learn
-from tpudeploy.features.learn import release_file
+from tpudeploy.features.learn import programs, release_file
 
 PROBE = Path(learn.__file__).with_name("probe.py")
-SHIPPED = sorted(Path(releases.__file__).parent.glob("*.json"))
+_FOLDER = Path(releases.__file__).parent
+PROGRAMS = sorted(_FOLDER.glob("libtpu-*.json"))
+SHIPPED = sorted(set(_FOLDER.glob("*.json")) - set(PROGRAMS))
 
 
 class EnginePython:
@@ -64,6 +66,42 @@ def test_a_shipped_file_is_laid_out_as_learn_writes_it(path: Path) -> None:
     content = release_file.parse(text.encode())
     assert release_file.text(content) == text
     assert release_file.file_name(content) == path.name
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_shipped_programs_are_laid_out_as_learn_writes_them(path: Path) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert programs.text(content) == path.read_text(encoding="utf-8")
+    assert programs.file_name(content) == path.name
+    assert set(map(int, content["structured_decode"])) == set(programs.vocabularies())
+
+
+def test_programs_are_a_file_of_their_libtpu(run: Run, engine: EnginePython, tmp_path: Path) -> None:
+    count = len(list(programs.lines()))
+    python = engine.prints(document(packages={"libtpu": "9.0.1"}), answers='{"temp": 7}\n' * count)
+    ran = run("-python", python, "-programs", "-out", ".")
+    assert ran.code == 0, ran.err
+    content = json.loads((tmp_path / "libtpu-9.0.1.json").read_text(encoding="utf-8"))
+    assert set(content["structured_decode"]["262144"].values()) == {7}
+
+
+@pytest.mark.parametrize(
+    ("libtpu", "answer", "message"),
+    [
+        ("9.0.1", '{"error": "no such topology"}', "was not compiled: no such topology"),
+        ("9.0.1", '{"temp": -1}', "was not compiled: no bytes"),
+        ("../9", '{"temp": 7}', "names no version of libtpu"),
+        (None, '{"temp": 7}', "an environment with libtpu"),
+    ],
+)
+def test_programs_that_are_none_are_no_file(
+    run: Run, engine: EnginePython, libtpu: str | None, answer: str, message: str
+) -> None:
+    count = len(list(programs.lines()))
+    python = engine.prints(document(packages={"libtpu": libtpu}), answers=f"{answer}\n" * count)
+    ran = run("-python", python, "-programs", "-out", ".")
+    assert ran.code == 1
+    assert message in ran.err
 
 
 def test_writes_one_file_with_the_names_that_are_gone(run: Run, engine: EnginePython, tmp_path: Path) -> None:
@@ -137,7 +175,7 @@ def test_an_answer_that_is_missing_is_no_proof(run: Run, engine: EnginePython) -
     python = engine.prints(document(flags={"seed": ["value", "int"]}), answers='{"read": {}}\n')
     ran = run("-python", python, "-prove", "2")
     assert ran.code == 1
-    assert "gave 1 answers to 2 draws" in ran.err
+    assert "gave 1 answers to 2 questions" in ran.err
 
 
 def test_the_probe_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:

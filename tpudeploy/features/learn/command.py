@@ -17,7 +17,6 @@ from tpudeploy.cli.context import Context
 from tpudeploy.domain import exits
 
 if TYPE_CHECKING:
-    from tpudeploy.features.learn.draws import Draw
     from tpudeploy.features.learn.release_file import Document
 
 _TIMEOUT = 1_800.0
@@ -39,6 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(
         parser, "prove", "Compare N draws of each kind with the engine's objects.", metavar="N", type=options.count
     )
+    options.flag(parser, "programs", "Let its libtpu compile programs, and write FOLDER/libtpu-VERSION.json too.")
     options.option(parser, "seed", "The seed of the draws (default: 1).", metavar="TEXT", default="1")
     options.option(
         parser,
@@ -66,9 +66,25 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.out is not None:
         _write(context.folder / args.out / release_file.file_name(document), release_file.text(document), context)
         terminal.talk(f"Wrote {args.out / release_file.file_name(document)}.")
+    if args.programs:
+        _write_programs(document, args, context)
     if args.json:
         context.reply.set(_summary(document, problems, differences, args.prove))
     return exits.ERROR if problems or any(differences.values()) else exits.SUCCESS
+
+
+def _write_programs(document: Document, args: argparse.Namespace, context: Context) -> None:
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.features.learn import programs
+
+    libtpu = document["packages"].get("libtpu")
+    if args.out is None or not isinstance(libtpu, str):
+        raise UsageError("`-programs` needs -out, and an environment with libtpu.")
+    lines = list(programs.lines())
+    context.terminal.talk(f"Compiling {len(lines)} programs with libtpu {libtpu}.")
+    table = programs.document(libtpu, _answers(lines, args))
+    _write(context.folder / args.out / programs.file_name(table), programs.text(table), context)
+    context.terminal.talk(f"Wrote {args.out / programs.file_name(table)}.")
 
 
 def _with_removed(document: Document, args: argparse.Namespace, context: Context) -> Document:
@@ -99,7 +115,7 @@ def _prove(document: Document, args: argparse.Namespace, context: Context) -> di
     from tpudeploy.features.learn.draws import draws
 
     sample = list(draws(document, args.prove, args.seed))
-    answers = _answers(sample, args)
+    answers = _answers([draw.line() for draw in sample], args)
     counts = Counter(draw.kind for draw in sample)
     differences: dict[str, list[str]] = {kind: [] for kind in counts}
     for draw, answer in zip(sample, answers, strict=True):
@@ -113,21 +129,21 @@ def _prove(document: Document, args: argparse.Namespace, context: Context) -> di
     return differences
 
 
-def _answers(sample: list[Draw], args: argparse.Namespace) -> list[Any]:
-    """Return the engine's answer to each draw. Raise `errors.QueryFailed` where it gives another number of them."""
+def _answers(questions: list[str], args: argparse.Namespace) -> list[Any]:
+    """Return the engine's answer to each line. Raise `errors.QueryFailed` where it gives another number of them."""
     from tpudeploy.domain import strict_json
     from tpudeploy.domain.errors import QueryFailed
     from tpudeploy.features.learn import engine_python, release_file
 
-    lines = "".join(f"{draw.line()}\n" for draw in sample)
+    lines = "".join(f"{question}\n" for question in questions)
     text = engine_python.run(args.python, ["answers"], lines=lines, seconds=args.timeout, most=release_file.MOST_BYTES)
     try:
         answers = [strict_json.parse(line) for line in text.splitlines()]
     except ValueError as cause:
         raise QueryFailed(f"An answer of the engine's Python is not JSON: {cause}.", hint="Try again.") from cause
-    if len(answers) != len(sample) or not all(isinstance(answer, dict) for answer in answers):
+    if len(answers) != len(questions) or not all(isinstance(answer, dict) for answer in answers):
         raise QueryFailed(
-            f"The engine's Python gave {len(answers):,} answers to {len(sample):,} draws.", hint="Try again."
+            f"The engine's Python gave {len(answers):,} answers to {len(questions):,} questions.", hint="Try again."
         )
     return answers
 

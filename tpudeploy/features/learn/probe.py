@@ -40,9 +40,15 @@ DISTRIBUTIONS = (
 # The package with the platform, and the name of the engine that it makes of vLLM.
 ENGINES = {"tpu_inference": "tpu-inference", "torch_tpu": "torchtpu"}
 ENVIRONMENT = {
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "HF_HUB_OFFLINE": "1",
     "JAX_PLATFORMS": "cpu",
+    # What tpu_inference/env_override.py sets before libtpu is loaded, and a slice that is not there.
+    "LIBTPU_INIT_ARGS": "--xla_tpu_use_dynamic_smem_negotiation=true ",
+    "TPU_ACCELERATOR_TYPE": "v6e-1",
     "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_WORKER_ID": "0",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_LOGGING_LEVEL": "CRITICAL",
     "VLLM_NO_USAGE_STATS": "1",
@@ -1120,6 +1126,39 @@ class CachePlanner:
         )
 
 
+class Programs:
+    """Compile graphs of the engine for one chip that is absent. A program reserves `temp`, beside its `code`."""
+
+    def __init__(self) -> None:
+        topologies = importlib.import_module("jax.experimental.topologies")
+        likely = "tpu_inference.runner.structured_decoding_manager"
+        self.manager = find("StructuredDecodingManager", likely=likely, package="tpu_inference")
+        self.topology = cache(
+            lambda chip: topologies.get_topology_desc(
+                topology_name=f"{chip}:1x1x1", platform="tpu", chips_per_host_bounds=(1, 1, 1), num_slices=1
+            )
+        )
+
+    def answer(self, row: Json) -> Json:
+        """Return the bytes of structured decoding, as tpu_inference/runner/compilation_manager.py compiles it."""
+        jax, np = importlib.import_module("jax"), importlib.import_module("numpy")
+        mesh = jax.sharding.Mesh(np.array([self.topology(row["chip"]).devices[0]]), ("model",))
+        everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+        requests, vocabulary = row["requests"], row["vocabulary"]
+        manager = object.__new__(self.manager)
+        manager.runner = Bare(vocab_size=vocabulary)
+        arrays = (
+            ((requests, 1), "bool"),
+            ((requests, -(-vocabulary // 32)), "int32"),
+            ((requests, vocabulary), "bfloat16"),
+            ((32,), "int32"),
+        )
+        shapes = [jax.ShapeDtypeStruct(shape, kind, sharding=everywhere) for shape, kind in arrays]
+        decode = type(manager).structured_decode_fn
+        memory = decode.lower(manager, *shapes).compile().memory_analysis()
+        return {"temp": memory.temp_size_in_bytes, "code": memory.generated_code_size_in_bytes}
+
+
 def ladder_answer(row: Json) -> Json:
     tokens, requests = ladders()
     return {"tokens": list(tokens(row["least"], row["most"], row["gap"])), "requests": requests(row["seqs"])}
@@ -1135,6 +1174,8 @@ def answerer(kind: str) -> Callable[[Any], Json]:
             return CachePlanner().answer
         case "ladders":
             return ladder_answer
+        case "programs":
+            return Programs().answer
     raise KeyError(kind)
 
 

@@ -157,8 +157,9 @@ def _most(deployment: Deployment) -> str:
     "vLLM fills hbm_utilization of HBM with weights and KV cache and reserves nothing for the programs that it "
     "compiles. They need the rest, and a boot that lacks it ends after minutes with "
     '"RuntimeProgramAllocationFailure". Measured on one v5e chip: 0.95 failed where 0.92 booted. The largest '
-    "program depends on libtpu, which the release pins: up to tpu-inference 0.31 it is structured decoding, with "
-    "max_num_seqs x vocabulary x 6 bytes; since 0.32 it is mostly the backbone of the largest token bucket.",
+    "program is structured decoding, with up to max_num_seqs x vocabulary x 6 bytes, or the backbone of the largest "
+    "token bucket. libtpu, which the release pins, decides: since tpu-inference 0.32 a vocabulary that is a power of "
+    "two, such as Gemma 4's, takes a third.",
     "serving: {hbm_utilization: 0.92}",
 )
 def program_room(deployment: Deployment) -> Iterator[Diagnostic]:
