@@ -1126,7 +1126,7 @@ class CachePlanner:
         )
 
 
-class Programs:
+class AbsentChip:
     """Compile graphs of the engine for one chip that is absent. A program reserves `temp`, beside its `code`."""
 
     def __init__(self) -> None:
@@ -1175,7 +1175,7 @@ def answerer(kind: str) -> Callable[[Any], Json]:
         case "ladders":
             return ladder_answer
         case "programs":
-            return Programs().answer
+            return AbsentChip().answer
     raise KeyError(kind)
 
 
