@@ -56,6 +56,20 @@ def test_a_missing_key_is_told_by_its_status() -> None:
         assert caught.value.status == 401
 
 
+PAGE = "<!DOCTYPE html>\n<html><head><title>Welcome to\n nginx!</title></head></html>"
+WHOLE_PAGE = http(PAGE).replace(b"Connection", b"Server: nginx/1.24.0\r\nContent-Type: text/html\r\nConnection")
+
+
+@pytest.mark.parametrize("reply", [WHOLE_PAGE, WHOLE_PAGE.replace(b"200 OK", b"502 Bad Gateway")], ids=["200", "502"])
+def test_a_web_page_is_said_to_be_one_with_the_server_that_it_is_from(reply: bytes) -> None:
+    words = 'it is the web page "Welcome to nginx!" of nginx/1.24.0, not vLLM\'s API'
+    with answering({CHAT: reply, MODELS: reply}) as url:
+        with pytest.raises(BadAnswer, match=words):
+            VllmClient(url).complete("m", "Hi", max_tokens=2, now=lambda: 0.0)
+        with pytest.raises(BadAnswer, match=words):
+            VllmClient(url).models()
+
+
 def test_an_error_in_the_middle_of_a_stream_is_an_error() -> None:
     broken = {"error": {"message": "the engine died", "code": 500}}
     with answering({CHAT: _stream(_piece("Hel"), broken)}) as url, pytest.raises(BadAnswer, match="the engine died"):

@@ -113,6 +113,28 @@ def test_a_verb_within_a_command_is_answered_with_the_one_that_does_it(
     assert "Did you mean" not in refused.err
 
 
+@pytest.mark.parametrize(
+    ("name", "id_"),
+    [
+        ("llama3.1:8b", "meta-llama/Llama-3.1-8B-Instruct"),
+        ("llama3.3", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("qwen2.5:7b-instruct-q4_K_M", "Qwen/Qwen2.5-7B-Instruct"),
+        ("qwen3:30b", "Qwen/Qwen3-30B-A3B"),
+        ("gemma3:27b", "google/gemma-3-27b-it"),
+        ("gemma4:e2b", "google/gemma-4-E2B-it"),
+        ("mistral:latest", "mistralai/Mistral-7B-Instruct-v0.3"),
+        ("ollama/deepseek-r1:70b", "deepseek-ai/DeepSeek-R1-Distill-Llama-70B"),
+        ("nobodys-model:7b", "ORGANIZATION/NAME as on the model's page"),
+    ],
+)
+def test_a_model_in_ollamas_spelling_is_answered_with_its_id_on_the_hub(
+    name: str, id_: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.yaml").write_text(PROFILE.replace("google/gemma-4-E2B-it", f'"{name}"'), encoding="utf-8")
+    words = " ".join(command(tmp_path, capsys, "validate", "p.yaml").all.split())
+    assert f"it is Ollama's name of a model: write {id_}" in words
+
+
 def test_a_file_that_is_called_like_a_verb_is_a_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "list").write_text(PROFILE, encoding="utf-8")
     assert "There is no profile" not in command(tmp_path, capsys, "gc", "list").all

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -22,6 +23,9 @@ _SECONDS_PER_TOKEN = 0.1  # of a stream; a slower one is of no use
 _MORE_PIECES = 16  # than tokens were requested; vLLM sends one or more tokens in a piece, and a few without text
 _INSTANT = 1e-4  # seconds per token; no engine is as fast for one stream, and what arrived at one instant has no rate
 PROBE_MARK = "tpudeploy-probe"  # in the URL, which uvicorn writes to the access log (0.54), and routes ignore
+# Of a web page, as a proxy, a portal or a default site answers: how it begins, and its title.
+_PAGES, _TAG_BYTES, _TITLE_BYTES = (b"<!doctype html", b"<html"), 16, 4096
+_TITLE = re.compile(rb"<title[^>]*>([^<]{1,100})", re.IGNORECASE)
 _STAND_IN = "tpudeploy-emulator"  # what its HTTP server calls itself; vLLM's is uvicorn
 
 
@@ -265,6 +269,8 @@ class VllmClient:
             with self._exchange("POST", path, body, budget) as response:
                 if response.status != HTTPStatus.OK:
                     raise _bad(response)
+                if page := _web_page(response, response.peek(_TITLE_BYTES)):
+                    raise BadAnswer(HTTPStatus.OK, page)
                 while line := response.readline(_LINE_BYTES):
                     if len(line) == _LINE_BYTES:
                         raise BadAnswer(HTTPStatus.OK, f"a line of the stream is longer than {_LINE_BYTES >> 20} MiB")
@@ -280,17 +286,18 @@ class VllmClient:
             raise NoAnswer(reason(cause), reached=True) from cause
 
     def _json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        with self._exchange(method, path, body) as response:
+            text = _content(response)
+            page = _web_page(response, text)
         try:
-            tree: dict[str, Any] = parse(self._text(method, path, body))
+            tree: dict[str, Any] = parse(text)
         except ValueError as cause:
-            raise BadAnswer(HTTPStatus.OK, "not JSON") from cause
+            raise BadAnswer(HTTPStatus.OK, page or "not JSON") from cause
         return tree
 
-    def _text(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
-        with self._exchange(method, path, body) as response:
-            if response.status != HTTPStatus.OK:
-                raise _bad(response)
-            return response.read()
+    def _text(self, method: str, path: str) -> bytes:
+        with self._exchange(method, path, None) as response:
+            return _content(response)
 
     @contextmanager
     def _exchange(
@@ -359,10 +366,29 @@ def _expected() -> Iterator[None]:
         raise BadAnswer(HTTPStatus.OK, "not an answer of vLLM's API") from cause
 
 
+def _content(response: http.client.HTTPResponse) -> bytes:
+    """Return the content of a 200. Raise `BadAnswer` for another status."""
+    if response.status != HTTPStatus.OK:
+        raise _bad(response)
+    return response.read()
+
+
+def _web_page(response: http.client.HTTPResponse, content: bytes) -> str:
+    """Return what a web page is called and which server it is from, or "" for other content."""
+    if not content.lstrip()[:_TAG_BYTES].lower().startswith(_PAGES):
+        return ""
+    title = _TITLE.search(content)
+    name = "" if title is None else f' "{" ".join(title[1].decode(errors="replace").split())}"'
+    return f"it is the web page{name} of {response.getheader('Server') or 'an unnamed server'}, not vLLM's API"
+
+
 def _bad(response: http.client.HTTPResponse) -> BadAnswer:
-    text = response.read().decode(errors="replace")
+    content = response.read()
+    text = content.decode(errors="replace")
     if target := redirect_of(response.getheader("Location", "")):
         return BadAnswer(response.status, target)
+    if page := _web_page(response, content):
+        return BadAnswer(response.status, page)
     try:
         tree = parse(text)
         error = tree.get("error", tree)

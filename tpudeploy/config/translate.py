@@ -144,7 +144,11 @@ def _right_form(path: Path, node: Node) -> str:
     if path == ("model", "id"):
         id_ = re.sub(r"^(https?://(www\.)?(huggingface\.co|hf\.co)/|hf://|huggingface://)", "", word).strip("/ ")
         id_ = re.sub(r"/(tree|blob|resolve)/.*$", "", id_)
-        return f"write {id_}" if id_ != word and re.fullmatch(r"[\w.-]+/[\w.-]+", id_) else ""
+        if id_ != word and re.fullmatch(r"[\w.-]+/[\w.-]+", id_):
+            return f"write {id_}"
+        from tpudeploy.config import ollama  # only where an id is wrong
+
+        return ollama.hint(word)
     if path[:2] == ("placement", "zones"):
         zones = zones_of_region(word.lower())
         if zones:

@@ -57,7 +57,7 @@ GUIDELLM: Mapping[str, Any] = {
             "config": {"strategy": {"type_": "concurrent", "streams": streams}, "backend": {"model": "m"}},
             "duration": 30.0,
             "metrics": {
-                "request_totals": {"successful": 40, "errored": 0, "incomplete": 3, "total": 43},
+                "request_totals": {"successful": 30 * streams // 4, "errored": 0, "incomplete": 3},
                 "requests_per_second": _distribution(streams / 4),
                 "request_concurrency": _distribution(concurrency),
                 "request_latency": _distribution(4.0),
@@ -178,6 +178,33 @@ def test_a_result_that_cannot_be_is_called_so_whoever_measured_it(bench: Bench, 
     (cell,) = imported(bench, tmp_path, tree, "--type", "v6e-4")["cells"]
     assert cell["status"] == "roofline_suspect"
     assert cell["reasons"][0] == "these tokens need 80% of what the chips can compute, attention not counted"
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ({"request_throughput": 20.0}, "20 requests/s, but 100 requests in 50 s are 2"),
+        ({"total_output_tokens": 10**30}, "256 output tok/s, but 2 requests/s of 1e+28 tokens are 2e+28"),
+        ({"total_input_tokens": 10**30}, "prompts of 1e+28 tokens"),
+        ({"output_throughput": 25_600.0}, "2.56e+04 output tok/s, but 2 requests/s of 128 tokens are 256"),
+        ({"request_goodput": 9.0}, "9 requests/s kept the SLO, of 2"),
+        ({"median_ttft_ms": 900.0}, "the quantiles of the TTFT do not rise"),
+        ({"mean_itl_ms": -28.0}, "a negative ITL"),
+        ({"mean_ttft_ms": 5_000.0}, "a first token after 5 s, but the whole answer after 3.9 s"),
+        ({"mean_e2el_ms": 39_000.0}, "78 requests ran at once by rate and latency, of at most 8"),
+    ],
+)
+def test_figures_that_contradict_each_other_are_imported_and_doubted_with_the_reason(
+    bench: Bench, tmp_path: Path, other: Mapping[str, float], reason: str
+) -> None:
+    path = tmp_path / "contradictory.json"
+    path.write_text(json.dumps({**VLLM, **other}), encoding="utf-8")
+    shown = bench("import", str(path))
+    assert shown.code == 0
+    assert f"contradictory: {reason}" in shown.out
+    (cell,) = json.loads(bench("import", str(path), "--json").out)["cells"]
+    assert cell["status"] == "contradictory"
+    assert f"contradictory: {reason}" in cell["reasons"]
 
 
 def test_guidellms_streams_that_were_never_live_are_the_clients_fault(bench: Bench, tmp_path: Path) -> None:

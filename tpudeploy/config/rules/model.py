@@ -50,10 +50,19 @@ def loadable(root: MapNode) -> Iterator[Diagnostic]:
         message = f"{quoted(name)} is a diffusion model, which makes pictures or films: vLLM does not serve it"
         hint = "name a model that answers with text, vectors or scores"
         yield problem(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=hint)
+    elif word.startswith("ollama/"):
+        message = f"{quoted(name)} is a name of Ollama's, not an id of the Hugging Face hub"
+        yield problem(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=_hint_of_ollama(word))
     elif "/" not in name and not _CANONICAL.search(word):
         message = f"{quoted(name)} has no organization, which almost every id of the Hugging Face hub has"
-        hint = "write ORGANIZATION/NAME as on the model's page"
+        hint = _hint_of_ollama(word) or "write ORGANIZATION/NAME as on the model's page"
         yield warning(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=hint)
+
+
+def _hint_of_ollama(word: str) -> str:
+    from tpudeploy.config import ollama  # only where an id is wrong
+
+    return ollama.hint(word)
 
 
 def mounted(root: MapNode) -> Iterator[Diagnostic]:

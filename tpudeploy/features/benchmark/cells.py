@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.frozen import replace
@@ -20,6 +21,8 @@ _BANDWIDTH = 1.0
 # token, and in seconds the most for a slow server and the least that its timers can show (tests/bench/load.py).
 _LAG_SHARE, _MOST_LAG, _LEAST_LAG = 0.02, 0.020, 0.005
 _STREAMS = 0.90  # below this share of the requested streams, another concurrency was measured
+_APART = 1.5  # times: two figures of one file that mean the same rate
+_LONGEST = 1e8  # tokens; ten times the longest context of a released model
 Doubt = tuple[CellStatus, str]
 
 
@@ -91,8 +94,14 @@ def _reported(engine: Mapping[str, str], name: str) -> int | None:
     return int(value) if value.isdecimal() else None
 
 
-def judge_cell(cell: Cell, roofline: Roofline | None, verdict: ServingCapacity | None = None) -> Cell:
-    """Return a measured cell with its status and the reasons for it.
+def judge_cell(
+    cell: Cell,
+    roofline: Roofline | None,
+    verdict: ServingCapacity | None = None,
+    *,
+    doubts: Iterable[Doubt] = (),
+) -> Cell:
+    """Return a measured cell with its status and the reasons for it, `doubts` among them.
 
     The gravest doubt decides the status. The roofline adds the shares of what the chips can do to the evidence.
     """
@@ -102,13 +111,80 @@ def judge_cell(cell: Cell, roofline: Roofline | None, verdict: ServingCapacity |
         peak, bandwidth = roofline.peak_share(figures), roofline.bandwidth_share(figures)
         evidence = replace(evidence, peak_share=peak, bandwidth_share=bandwidth)
     order = tuple(CellStatus)
-    doubts = sorted(_doubts(cell.point, figures, evidence, verdict), key=lambda doubt: order.index(doubt[0]))
+    found = [*doubts, *_doubts(cell.point, figures, evidence, verdict)]
+    found.sort(key=lambda doubt: order.index(doubt[0]))
     return replace(
         cell,
-        status=doubts[0][0] if doubts else CellStatus.OK,
-        reasons=tuple(reason for _, reason in doubts),
+        status=found[0][0] if found else CellStatus.OK,
+        reasons=tuple(reason for _, reason in found),
         evidence=evidence,
     )
+
+
+def contradictions(point: Point, figures: Figures, evidence: Evidence) -> Iterator[Doubt]:
+    """Yield where the figures of another client's file cannot all be true.
+
+    Clients differ in what they leave out of a rate, such as a warm-up, so rates may differ by `_APART`.
+    """
+    for sentence in (
+        *_unequal_rates(figures),
+        *_impossible_latencies(figures),
+        *_impossible_lengths(figures),
+        *_too_many_streams(point, figures, evidence),
+    ):
+        yield CellStatus.CONTRADICTORY, f"contradictory: {sentence}"
+
+
+def _unequal_rates(figures: Figures) -> Iterator[str]:
+    rate, requests, seconds = figures.requests_per_second, figures.requests, figures.window_seconds
+    if rate is not None and requests is not None and seconds and _are_apart(rate, requests / seconds):
+        yield f"{rate:.3g} requests/s, but {requests} requests in {seconds:.4g} s are {requests / seconds:.3g}"
+        return  # what follows from that rate is no second contradiction
+    answer, tokens = figures.output_tokens_mean, figures.output_tokens_per_second
+    if rate is not None and answer is not None and tokens is not None and _are_apart(tokens, rate * answer):
+        yield f"{tokens:.3g} output tok/s, but {rate:.3g} requests/s of {answer:.3g} tokens are {rate * answer:.3g}"
+    goodput = figures.goodput_requests_per_second
+    if goodput is not None and rate is not None and goodput > _APART * rate:
+        yield f"{goodput:.3g} requests/s kept the SLO, of {rate:.3g}"
+
+
+def _impossible_latencies(figures: Figures) -> Iterator[str]:
+    spreads = {
+        "TTFT": figures.ttft_seconds,
+        "ITL": figures.itl_seconds,
+        "TPOT": figures.tpot_seconds,
+        "latency": figures.e2e_seconds,
+    }
+    for name, spread in spreads.items():
+        if spread is None:
+            continue
+        rising = [each for each in (spread.p50, spread.p90, spread.p95, spread.p99, spread.most) if each is not None]
+        if min((spread.mean, *rising)) < 0:
+            yield f"a negative {name}"
+        elif any(later < earlier for earlier, later in pairwise(rising)):
+            yield f"the quantiles of the {name} do not rise"
+    first, whole = figures.ttft_seconds, figures.e2e_seconds
+    if first is not None and whole is not None and first.mean > whole.mean:
+        yield f"a first token after {first.mean:.3g} s, but the whole answer after {whole.mean:.3g} s"
+
+
+def _impossible_lengths(figures: Figures) -> Iterator[str]:
+    for name, length in (("prompts", figures.prompt_tokens_mean), ("answers", figures.output_tokens_mean)):
+        if length is not None and not 0 <= length <= _LONGEST:
+            yield f"{name} of {length:.3g} tokens"
+
+
+def _too_many_streams(point: Point, figures: Figures, evidence: Evidence) -> Iterator[str]:
+    ran = evidence.streams_by_latency if evidence.streams_mean is None else evidence.streams_mean
+    rate, whole = figures.requests_per_second, figures.e2e_seconds
+    if ran is None and rate is not None and whole is not None:
+        ran = rate * whole.mean
+    if ran is not None and point.concurrency is not None and ran > _APART * max(1, point.concurrency):
+        yield f"{ran:.3g} requests ran at once by rate and latency, of at most {point.concurrency}"
+
+
+def _are_apart(one: float, other: float) -> bool:
+    return max(one, other) > _APART * min(one, other)
 
 
 def _doubts(point: Point, figures: Figures, evidence: Evidence, verdict: ServingCapacity | None) -> Iterator[Doubt]:

@@ -36,6 +36,7 @@ class CellStatus(StrEnum):
     COPY_SUSPECT = "copy_suspect"  # published: another subject has the same figure
     CACHE_SUSPECT = "cache_suspect"  # prompts came from the prefix cache
     ROOFLINE_SUSPECT = "roofline_suspect"  # faster than the chips can be, or nearly
+    CONTRADICTORY = "contradictory"  # imported: its figures cannot all be true
     CLIENT_BOUND = "client_bound"  # the client was late itself, or kept too few streams going
     FEW_STREAMS = "few_streams"  # fewer streams ran than requested, for an unknown reason
     OVERSUBSCRIBED = "oversubscribed"  # more streams than the KV cache or `max_num_seqs` lets run at once

@@ -22,7 +22,7 @@ from tpudeploy.domain.router import Router
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.task import TASKS, Task, is_absent_route
 from tpudeploy.features.benchmark import foreign, subject
-from tpudeploy.features.benchmark.cells import feasible, judge_cell
+from tpudeploy.features.benchmark.cells import contradictions, feasible, judge_cell
 from tpudeploy.features.benchmark.drivers import load_driver
 from tpudeploy.features.benchmark.foreign import ForeignCell
 from tpudeploy.features.benchmark.offer import Offer, Point
@@ -446,7 +446,7 @@ def _imported(result: ForeignCell, limits: Roofline | None) -> Cell:
         evidence=result.evidence,
         errors=result.errors,
     )
-    return judge_cell(cell, limits)
+    return judge_cell(cell, limits, doubts=contradictions(cell.point, result.figures, result.evidence))
 
 
 def _stored(runs: RunStore, run: Run) -> Run:

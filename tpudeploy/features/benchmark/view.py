@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from math import log
 
 from tpudeploy.features.benchmark.offer import Point
@@ -20,6 +21,7 @@ MARKS: Mapping[CellStatus, str] = {
     CellStatus.COPY_SUSPECT: "=",
     CellStatus.CACHE_SUSPECT: "P",
     CellStatus.ROOFLINE_SUSPECT: "R",
+    CellStatus.CONTRADICTORY: "X",
     CellStatus.CLIENT_BOUND: "C",
     CellStatus.FEW_STREAMS: "S",
     CellStatus.OVERSUBSCRIBED: "Q",
@@ -31,6 +33,7 @@ LEGEND: Mapping[CellStatus, str] = {
     CellStatus.COPY_SUSPECT: "another subject has the same figure",
     CellStatus.CACHE_SUSPECT: "prompts came from the prefix cache",
     CellStatus.ROOFLINE_SUSPECT: "faster than the chips can be",
+    CellStatus.CONTRADICTORY: "figures that cannot all be true",
     CellStatus.CLIENT_BOUND: "the client was the limit",
     CellStatus.FEW_STREAMS: "fewer streams ran than were requested",
     CellStatus.OVERSUBSCRIBED: "requests queued: more than run at once",
@@ -55,6 +58,7 @@ _STATUS = len("status")
 _OPTIONAL_OF_RUNS = (3, 6, 5, 4)  # of the list of runs: driver, cost, believed, cells
 _NOTHING = "."
 _MOST_WORDS = 160  # characters of a server's error beside its cell; the run has all of it
+_MOST_REASONS = 3  # of contradictory cells below the summary; the run has all of them
 _MARGIN = 10  # columns for the number of streams, before the figures
 _ENDS: Mapping[Ended, str] = {
     Ended.NOT_YET: "Under way, or killed",
@@ -235,6 +239,7 @@ def _summary(run: Run, paint: Paint) -> str:
     time = f" in {words.duration(run.seconds)}{cost}" if run.seconds else ""
     lines = [f"{_ENDS[run.ended]}: {len(run.cells)} of {len(run.sweep.points)} cells{time}: {statuses or 'none'}."]
     lines += [paint.dim(f"  {MARKS[status]}  {text}") for status, text in LEGEND.items() if counts[status]]
+    lines += [f"     {words.plain(reason)}" for reason in _contradictions(run)]
     if run.subject.replicas:
         lines.append(f"  {answers_text(run)}")
     errors: Counter[str] = Counter()
@@ -245,6 +250,12 @@ def _summary(run: Run, paint: Paint) -> str:
     if run.remaining_points and run.ended is not Ended.COMPLETE:
         lines.append(f"{len(run.remaining_points)} cells are left: --resume {run.id} continues.")
     return "\n".join(lines)
+
+
+def _contradictions(run: Run) -> Iterator[str]:
+    """Return the first reasons of contradictory cells."""
+    cells = (cell for cell in run.cells if cell.status is CellStatus.CONTRADICTORY)
+    return islice(dict.fromkeys(reason for cell in cells for reason in cell.reasons), _MOST_REASONS)
 
 
 def answers_text(run: Run) -> str:
