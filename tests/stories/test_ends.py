@@ -10,6 +10,11 @@ import pytest
 from command_line import INSTANCE, PROFILE, CommandLine, Open
 
 HOUR = 3600.0
+GROUP = (
+    INSTANCE.replace("v6e-1", "v5p-16")
+    .replace("us-east5-a, us-east5-b, europe-west4-a", "us-east5-a")
+    .replace("[spot]", "[on-demand]")
+)
 ENDING = f"{PROFILE}lifecycle: {{end: 24h}}\n"
 
 
@@ -156,6 +161,35 @@ def test_a_machine_deletes_its_own_request_when_nobody_is_there(cli: Open, profi
     after = at.run("plan", "-detailed-exitcode", "gemma.yaml")
     assert "No changes." in after.out, after.all
     assert "ended at" in after.out
+
+
+@pytest.mark.parametrize("nodes", ["simulated", "real"])
+def test_the_first_machine_of_a_group_deletes_the_group_and_the_next_run_what_is_left_of_it(
+    cli: Open, nodes: str
+) -> None:
+    at = cli(nodes=nodes)
+    at.write(f"{GROUP}lifecycle: {{end: 24h}}\n")
+    assert "its machine deletes it" in at.run("plan", "gemma.yaml").words
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    at.clock.sleep(23 * HOUR)
+    assert at.emulator.billed()
+    for _ in range(70):
+        at.clock.sleep(60)
+    assert not at.emulator.billed()
+    ended = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert ended.code == 0, ended.all
+    assert "No changes." in at.run("plan", "gemma.yaml").out
+    assert not at.emulator._cloud.group_parts
+
+
+def test_a_machine_of_a_group_that_may_not_delete_it_says_so(cli: Open) -> None:
+    at = cli(nodes="simulated", project={"denied_machine_permissions": ["compute.instanceGroupManagers.delete"]})
+    at.write(f"{GROUP}lifecycle: {{end: 24h}}\n")
+    at.run("apply", "-auto-approve", "gemma.yaml")
+    at.clock.sleep(25 * HOUR)
+    assert at.emulator.billed()
+    assert "may not delete itself" in at.run("status", "gemma.yaml").words
+    assert "compute.instanceGroupManagers.delete" in at.run("render", "gemma.yaml", "role").out
 
 
 def test_a_machine_that_was_told_a_later_end_keeps_to_it(cli: Open) -> None:

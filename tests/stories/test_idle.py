@@ -10,6 +10,11 @@ import pytest
 from command_line import INSTANCE, PROFILE, CommandLine, Open
 
 MINUTE, HOUR = 60.0, 3600.0
+GROUP = (
+    INSTANCE.replace("v6e-1", "v5p-16")
+    .replace("us-east5-a, us-east5-b, europe-west4-a", "us-east5-a")
+    .replace("[spot]", "[on-demand]")
+)
 IDLE = f"{PROFILE}lifecycle: {{idle: 30m}}\n"
 
 
@@ -50,6 +55,22 @@ def test_a_machine_without_requests_deletes_itself_when_nobody_is_there(cli: Ope
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert "ended at" in at.run("status", "gemma.yaml").words
     assert not at.emulator.billed()
+
+
+def test_a_group_of_machines_without_requests_is_deleted_by_the_first_of_them_and_not_requested_again(
+    cli: Open,
+) -> None:
+    at = _serving(cli, f"{GROUP}lifecycle: {{idle: 30m}}\n", nodes="simulated")
+    _pass(at, 20 * MINUTE)
+    _request(at)
+    _pass(at, 20 * MINUTE)
+    assert at.emulator.billed()
+    _pass(at, 20 * MINUTE)
+    assert not at.emulator.billed()
+    ended = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert ended.code == 0, ended.all
+    assert "lifecycle.idle: 30m" in at.run("plan", "gemma.yaml").words
+    assert not at.emulator._cloud.group_parts
 
 
 @pytest.mark.parametrize("nodes", ["simulated", "real"])

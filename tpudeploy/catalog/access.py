@@ -43,25 +43,31 @@ IAP_RANGE = "35.235.240.0/20"
 
 
 # The predefined roles by which a machine may delete its own request. Source: Google's list of IAM roles, 2026-11.
-_ALL_ENDS = frozenset(permission for row in BACKENDS.values() for permission in row.deletion_permissions)
+_COMPUTE_ENDS, _TPU_ENDS = (
+    frozenset((*row.deletion_permissions, *row.group_deletion_permissions))
+    for row in (BACKENDS[Backend.GCE_INSTANCE], BACKENDS[Backend.QUEUED_RESOURCE])
+)
+_ALL_ENDS = _COMPUTE_ENDS | _TPU_ENDS
 ROLES_THAT_END: Mapping[str, frozenset[str]] = {
     "roles/owner": _ALL_ENDS,
     "roles/editor": _ALL_ENDS,
-    "roles/tpu.admin": frozenset({"tpu.nodes.delete"}),
-    "roles/compute.admin": frozenset({"compute.instances.delete"}),
-    "roles/compute.instanceAdmin": frozenset({"compute.instances.delete"}),
-    "roles/compute.instanceAdmin.v1": frozenset({"compute.instances.delete"}),
+    "roles/tpu.admin": _TPU_ENDS,
+    "roles/compute.admin": _COMPUTE_ENDS,
+    "roles/compute.instanceAdmin": _COMPUTE_ENDS,
+    "roles/compute.instanceAdmin.v1": _COMPUTE_ENDS,
 }
 
 
 def end_permissions(deployment: Deployment) -> frozenset[str]:
-    """Return what its machines need to delete their own requests at an end; none without an end."""
-    lifecycle = deployment.lifecycle
+    """Return what its machines, and the VM of its router, need to delete their own requests at an end.
+
+    Empty without an end.
+    """
+    lifecycle, hosts = deployment.lifecycle, deployment.accelerator.hosts
     if lifecycle.end is None and lifecycle.idle is None and lifecycle.hours is None:
         return frozenset()
-    rows = [BACKENDS[backend] for backend in deployment.backends]
-    alone = [row for row in rows if deployment.accelerator.hosts == 1 or not row.has_groups]
-    return frozenset(permission for row in alone for permission in row.deletion_permissions)
+    requests = [BACKENDS[backend].deletion_of(hosts) for backend in deployment.backends]
+    return frozenset(permission for _, permissions in requests for permission in permissions)
 
 
 def needed_permissions(deployment: Deployment) -> Mapping[Backend, Mapping[str, str]]:

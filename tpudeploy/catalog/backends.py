@@ -33,7 +33,8 @@ class BackendFacts:
     calls their sizes. `forms` are these resources with an article, and `paths` their paths, that of `resource` first.
     `import_id` is the shortest id by which `import` finds one; `list_command` and `delete_command` are of gcloud.
 
-    `deletion` is the request by which a slice of one host deletes itself, and `deletion_permissions` what it needs.
+    `deletion` is the request by which a slice deletes itself, and `deletion_permissions` what it needs; those of a
+    slice of several hosts are `group_deletion` and `group_deletion_permissions`, where that is a group.
 
     `quota_limit` is the limit that counts, and `quota_advice` how to have a higher one. `permissions` are those that a
     slice of one host needs, with what each allows, and `group_permissions` those of several hosts beside them, where
@@ -56,6 +57,8 @@ class BackendFacts:
     delete_command: str
     deletion: str
     deletion_permissions: tuple[str, ...]
+    group_deletion: str
+    group_deletion_permissions: tuple[str, ...]
     quota_limit: str
     quota_advice: str
     permissions: Mapping[str, str]
@@ -73,6 +76,12 @@ class BackendFacts:
         """Return whether a slice of several hosts is a group of resources, which has requests of its own."""
         return bool(self.group_permissions)
 
+    def deletion_of(self, hosts: int) -> tuple[str, tuple[str, ...]]:
+        """Return the request by which a slice of this number of hosts deletes itself, and what it needs."""
+        if hosts > 1 and self.has_groups:
+            return self.group_deletion, self.group_deletion_permissions
+        return self.deletion, self.deletion_permissions
+
 
 BACKENDS: Mapping[Backend, BackendFacts] = {
     Backend.QUEUED_RESOURCE: BackendFacts(
@@ -88,6 +97,8 @@ BACKENDS: Mapping[Backend, BackendFacts] = {
         delete_command="gcloud compute tpus queued-resources delete NAME --zone=ZONE --force",
         deletion="https://tpu.googleapis.com/v2alpha1/projects/{project}/locations/{zone}/queuedResources/{name}?force=true",
         deletion_permissions=("tpu.nodes.delete",),
+        group_deletion="",
+        group_deletion_permissions=(),
         quota_limit="the smaller limit",
         quota_advice="Ask for more on the console's quota page of tpu.googleapis.com: a zone's and its region's limit "
         "both count.",
@@ -128,6 +139,9 @@ BACKENDS: Mapping[Backend, BackendFacts] = {
         delete_command="gcloud compute instances delete NAME --zone=ZONE",
         deletion="https://compute.googleapis.com/compute/v1/projects/{project}/zones/{zone}/instances/{name}",
         deletion_permissions=("compute.instances.delete",),
+        # That Google deletes the instances of a group without a permission for them is UNVERIFIED.
+        group_deletion="https://compute.googleapis.com/compute/v1/projects/{project}/regions/{region}/instanceGroupManagers/{name}",
+        group_deletion_permissions=("compute.instanceGroupManagers.delete",),
         quota_limit="the region's limit",  # Compute Engine limits chips by region alone
         quota_advice="Ask for more on the console's quota page of compute.googleapis.com.",
         permissions={

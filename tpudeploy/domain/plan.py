@@ -110,8 +110,8 @@ class Change:
     that is because its run ends, in seconds since the epoch. `boots_anew` is a slice that is on its way to take over,
     and whose server did not come up. `replicas_serving` is the number of other replicas that serve while this one is
     interrupted. It takes no new requests before that, for up to `drain_seconds_most`. `waits` is why that does not
-    begin yet, e.g. `until gemma[1] serves`, or "". `deletes_itself`: at its end, its machine deletes the slice;
-    `sees_all_requests`: it can know that the deployment is idle.
+    begin yet, e.g. `until gemma[1] serves`, or "". `sees_all_requests`: its machine can know that the deployment is
+    idle, and delete the slice then.
     """
 
     deployment: str
@@ -144,7 +144,6 @@ class Change:
     replicas_serving: int = 0
     drain_seconds_most: float | None = None
     waits: str = ""
-    deletes_itself: bool = True
     sees_all_requests: bool = True
     before: Mapping[str, Json] = field(default_factory=dict, repr=False)
     after: Mapping[str, Json] = field(default_factory=dict, repr=False)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _AGAIN = 60.0  # seconds after which a machine that is still there tries again
 _LOOK = 300.0  # it may not have served yet, and then its end comes later
-_NEEDED = {row.service: row.deletion_permissions for row in BACKENDS.values()}
+_ROWS = {row.service: row for row in BACKENDS.values()}
 
 
 def call(cloud: Cloud, method: str, host: str, target: str) -> Reply:
@@ -27,7 +27,9 @@ def call(cloud: Cloud, method: str, host: str, target: str) -> Reply:
     The deletion begins with the next request of anybody: a machine never waits for the cloud's lock, since its holder
     may be waiting for that machine to stop.
     """
-    denied = [p for p in _NEEDED[host] if p in cloud.scenario.project.denied_machine_permissions]
+    row = _ROWS[host]
+    needed = row.group_deletion_permissions if "/instanceGroupManagers/" in target else row.deletion_permissions
+    denied = [p for p in needed if p in cloud.scenario.project.denied_machine_permissions]
     if method != "DELETE":
         return _refusal(404, "Method not found.")
     if denied:

@@ -193,7 +193,12 @@ class Simulated(Scriptless):
             return phase, detail
 
     def ends_at(self) -> float | None:
-        """Return when it is to delete its own request, as templates/boot/end.sh reads it; None for never."""
+        """Return when it is to delete its own request, as templates/boot/end.sh reads it; None for never.
+
+        Of several hosts, the first one does it.
+        """
+        if self._facts.worker:
+            return None
         whens, _, _ = self._facts.metadata().get(_END_KEY, "").partition(" ")
         ends = (self._time_of(when) for when in whens.split(","))
         return min((end for end in ends if end is not None), default=None)

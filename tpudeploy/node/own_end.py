@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tpudeploy.catalog.backends import BACKENDS
-from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Place
 from tpudeploy.domain.ending import End
 from tpudeploy.domain.hours import closing_after
@@ -22,16 +21,13 @@ def end_value(deployment: Deployment, name: str, place: Place, *, since: float |
     WHEN is in seconds since the epoch; `+SECONDS` counts from when the machine first serves, which is so before the
     deployment has served (`since` is None); `~SECONDS` from the last request that it served, and `~` alone says to
     report when that was; `-` is an end that others bring, and so are hours in a text for which there is no `now`. TEXT
-    is the value of the key in the profile. A machine that cannot delete itself has `-` for URL.
+    is the value of the key in the profile.
     """
     ends = dict(_ends(deployment, since, now))
     if not ends:
         return NO_END
-    project, url = deployment.project or "", "-"
-    if deletes_itself(deployment, place.backend):
-        url = BACKENDS[place.backend].deletion.format(project=project, zone=place.zone, name=name)
-    else:
-        ends = {key: (_COUNTED if key == IDLE else _BY_OTHERS, text) for key, (_, text) in ends.items()}
+    request, _ = BACKENDS[place.backend].deletion_of(deployment.accelerator.hosts)
+    url = request.format(project=deployment.project or "", zone=place.zone, region=place.zone.region, name=name)
     whens, texts = ",".join(when for when, _ in ends.values()), (f"{key}: {text}" for key, (_, text) in ends.items())
     return f"{whens} {url} {'; '.join(texts)}"
 
@@ -48,11 +44,6 @@ def _ends(deployment: Deployment, since: float | None, now: float | None) -> Ite
         # What is requested before its hours, and granted in them, ends with them.
         closing = _BY_OTHERS if now is None else f"{closing_after(lifecycle.hours, now):.0f}"
         yield HOURS, (closing, lifecycle.hours.text)
-
-
-def deletes_itself(deployment: Deployment, backend: Backend) -> bool:
-    """Return whether a machine of the deployment can delete its own request: a group of machines is several."""
-    return deployment.accelerator.hosts == 1 or not BACKENDS[backend].has_groups
 
 
 def sees_all_requests(deployment: Deployment) -> bool:

@@ -13,7 +13,7 @@ from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Approval, Attempt, Record, State
 from tpudeploy.node.fingerprint import effect, server_print
 from tpudeploy.node.node_facts import SPEC_KEY
-from tpudeploy.node.own_end import deletes_itself, sees_all_requests
+from tpudeploy.node.own_end import sees_all_requests
 from tpudeploy.node.router_machine import machine_near
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
@@ -279,7 +279,6 @@ def _create(deployment: Deployment, record: Record, reason: Reason, context: Dec
             for (p, v), origin in zip(after.items(), deployment.origins_of(after), strict=True)
         ),
         usd_per_hour_after=_first_price(deployment),
-        deletes_itself=all(deletes_itself(deployment, backend) for backend in deployment.backends),
         sees_all_requests=sees_all_requests(deployment),
         **_acquisition(deployment, context),
         after=after,

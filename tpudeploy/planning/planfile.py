@@ -28,7 +28,6 @@ _ADDED_LATER = frozenset(
     {
         "ceiling",
         "ceiling_of_additions",
-        "deletes_itself",
         "drain_seconds_most",
         "fingerprint",
         "pipeline_parallel_size",

@@ -17,7 +17,7 @@ from tpudeploy.domain.hours import closing_after, current_span, last_closing, ne
 from tpudeploy.domain.slices import BootPhase, BootReport, Observed
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.node.fingerprint import server_print
-from tpudeploy.node.own_end import deletes_itself, sees_all_requests
+from tpudeploy.node.own_end import sees_all_requests
 from tpudeploy.reconcile.decide import fits
 
 _NEWS = 0.25  # of `lifecycle.idle`: the state is not written for each request
@@ -102,8 +102,8 @@ def _idle(deployment: Deployment, idle: IdleLimit, state: State, observed: Obser
     attempts = state.slice_attempts
     if not attempts or not all(attempt.is_announced and attempt.releasing_at is None for attempt in attempts):
         return None  # it starts, or one slice takes over from another
-    if not any(attempt.name in observed.slices or attempt.name in observed.unseen for attempt in attempts):
-        return _gone_when_idle(deployment, idle, state, observed.at)
+    if not any(_is_there(attempt, observed) for attempt in attempts):
+        return _gone_when_idle(deployment, idle, state, observed)
     if not all(fits(deployment, attempt) and _serves(attempt, deployment) for attempt in attempts):
         return None  # a change is on its way, or will be
     uses = [_use_in(observed.reports.get(attempt.name), observed.at) for attempt in attempts]
@@ -111,6 +111,12 @@ def _idle(deployment: Deployment, idle: IdleLimit, state: State, observed: Obser
     if observed.at < used_at + idle.seconds:
         return None
     return _idle_end(deployment, idle, used_at + idle.seconds, f"idle for {round((observed.at - used_at) / 60)} min")
+
+
+def _is_there(attempt: Attempt, observed: Observed) -> bool:
+    """Return whether a machine may be left. One whose request was not observed may be."""
+    current = observed.slices.get(attempt.name)
+    return attempt.name in observed.unseen or (current is not None and not current.is_remainder)
 
 
 def _serves(attempt: Attempt, deployment: Deployment) -> bool:
@@ -124,24 +130,28 @@ def _use_in(report: BootReport | None, now: float) -> float | None:
     return report.used_at
 
 
-def _gone_when_idle(deployment: Deployment, idle: IdleLimit, state: State, now: float) -> PastEnd | None:
+def _gone_when_idle(deployment: Deployment, idle: IdleLimit, state: State, observed: Observed) -> PastEnd | None:
     """Return that the machine deleted itself; None if it may have been lost in another way, and is to be replaced.
 
     Nothing is left of a machine to say why. But Google keeps a preempted or ended queued resource in sight, so that one
     that is gone was deleted by its machine, or by a person who had no use for it either.
     """
     attempts = state.slice_attempts
-    may_end = sees_all_requests(deployment) and all(deletes_itself(deployment, a.backend) for a in attempts)
-    if not may_end or not all(_was_deleted(attempt, deployment, now) for attempt in attempts):
+    now = observed.at
+    if not sees_all_requests(deployment) or not all(_was_deleted(a, deployment, observed) for a in attempts):
         return None
     since = max((a.granted_at for a in attempts if a.granted_at is not None), default=now)
     at = max(since, state.serving_since or 0.0, state.used_at or 0.0, state.started_at or 0.0) + idle.seconds
     return None if now < at else _idle_end(deployment, idle, at, "its machine is gone, as it was to be then")
 
 
-def _was_deleted(attempt: Attempt, deployment: Deployment, now: float) -> bool:
-    """Return whether Google cannot have ended the slice: an instance leaves no trace of a preemption or its end."""
-    if BACKENDS[attempt.backend].has_end_states:
+def _was_deleted(attempt: Attempt, deployment: Deployment, observed: Observed) -> bool:
+    """Return whether Google cannot have ended the slice: an instance leaves no trace of a preemption or its end.
+
+    A group outlives its instances, whatever becomes of them, so one that is gone was deleted.
+    """
+    now = observed.at
+    if BACKENDS[attempt.backend].has_end_states or attempt.name in observed.slices:
         return True
     most = deployment.max_run_seconds
     is_over = most is not None and attempt.granted_at is not None and now >= attempt.granted_at + most

@@ -137,9 +137,7 @@ PRINTED_AS: Mapping[type, As] = {
 # Keys that a later version added to the same format. A document of an earlier version is valid without them. Results
 # and the classes of features name their own, as ADDED_LATER.
 _ADDED_LATER: Mapping[type, frozenset[str]] = {
-    Change: frozenset(
-        {"ceiling", "places", "replicas_serving", "drain_seconds_most", "waits", "deletes_itself", "sees_all_requests"}
-    ),
+    Change: frozenset({"ceiling", "places", "replicas_serving", "drain_seconds_most", "waits", "sees_all_requests"}),
     Goal: frozenset({"router", "scale", "starts"}),
     Plan: frozenset({"ceiling"}),
     ScalePlan: frozenset({"ceiling", "ceiling_of_additions"}),

@@ -340,18 +340,17 @@ def _end(change: Change) -> Iterator[str]:
         yield f"nothing ends it but `tpudeploy destroy`{price} (lifecycle.end)"
     by_machine = "its machine deletes it, if its service account may; else the next `apply`"
     by_runs = "by the next `apply`, or by `apply -watch` while that runs; nothing else does"
-    ended_by = by_machine if change.deletes_itself else by_runs
     if end is not None:
         when = f"at {end}" if _is_moment(end) else f"{end} after it first serves"
         price = "" if usd is None else f", {words.daily(usd)} until then"
-        yield f"it ends {when}{price}: {ended_by}"
+        yield f"it ends {when}{price}: {by_machine}"
     if idle is not None and change.sees_all_requests:
-        yield f"it ends after {idle} without a request: {ended_by}"
+        yield f"it ends after {idle} without a request: {by_machine}"
     elif idle is not None:
         # A machine of several sees a part of the requests.
         yield f"it ends once no replica had a request for {idle}: {by_runs}"
     if hours is not None:
-        yield f"it runs {hours}: at their end, {ended_by}"
+        yield f"it runs {hours}: at their end, {by_machine}"
         yield "in its hours, `apply -watch` or a scheduled `apply` starts it again; nothing else does"
 
 

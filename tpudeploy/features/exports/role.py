@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tpudeploy.catalog.backends import BACKENDS
-from tpudeploy.node.own_end import deletes_itself
+from tpudeploy.catalog.access import end_permissions
 from tpudeploy.operations.render import RenderedDeployment
 
 _ROLE = "tpudeployEnd"
@@ -13,8 +12,7 @@ def export_role(subject: RenderedDeployment) -> str:
     """Return the role as the YAML that gcloud reads, with the commands and the same for Terraform in its comments."""
     deployment = subject.deployment
     project, account = deployment.project or "PROJECT", deployment.service_account or "SERVICE_ACCOUNT"
-    rows = [BACKENDS[backend] for backend in deployment.backends if deletes_itself(deployment, backend)]
-    permissions = sorted({permission for row in rows for permission in row.deletion_permissions})
+    permissions = sorted(end_permissions(deployment))
     included = "".join(f"- {permission}\n" for permission in permissions) or "[]\n"
     return f"""\
 # The machines of {deployment.name} delete their own request at their end (lifecycle.end, .idle, .hours) with this role.

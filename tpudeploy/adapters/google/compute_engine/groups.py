@@ -261,7 +261,10 @@ class BulkGroups:
         # A deletion that is under way refuses nothing.
         refusal = None if ref.deletion is not None else refusal
         if self._get(_POLICIES, ref) is not None or self._get(_TEMPLATES, ref) is not None:
-            return replace(base, raw_state="its policy and its template are left", refusal=refusal)
+            is_remainder = ref.was_granted and refusal is None
+            return replace(
+                base, raw_state="its policy and its template are left", refusal=refusal, is_remainder=is_remainder
+            )
         self._keep_refusal(ref, None)
         if refusal is not None:
             return replace(base, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
