@@ -127,7 +127,7 @@ def _of_value(kind: str, detail: Any, path: Path, node: Node) -> Diagnostic:
     if kind == "choice":
         return _not_a_choice(detail, path, node)
     if kind == "time_zone":
-        hint = "write an IANA name, e.g. 2026-12-24 18:00 Europe/Berlin, or Z for UTC"
+        hint = "write an IANA name, e.g. Europe/Berlin, or UTC"
         return problem(codes.WRONG_FORM, f"No such time zone in {_describe(node)}", node.at, path=path, hint=hint)
     if kind == "no_time_zones":
         hint = "Install the database of time zones: pip install tzdata"

@@ -123,8 +123,8 @@ class Slice:
 
     `script` is the fingerprint of the startup script in its metadata, or "". `metadata` has all but the script, which
     would be nearly all that the slices of a fleet take in memory. `machines_running` counts the machines that run, and
-    are billed, of a slice that is no use without the others. `is_remainder`: its group was deleted with its machines, and the
-    rest costs nothing.
+    are billed, of a slice that is no use without the others. `is_remainder`: its group was deleted with its machines,
+    and the rest costs nothing.
     """
 
     name: str

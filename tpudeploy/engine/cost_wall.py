@@ -15,9 +15,11 @@ from contextlib import contextmanager
 from tpudeploy.config.budgets import parse_budgets
 from tpudeploy.domain.cost_budget import CostCeiling, TeamBudgets
 from tpudeploy.domain.deployment import Candidate, Deployment
+from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.errors import BudgetExceeded
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import address
+from tpudeploy.domain.plan import Action, Goal
 from tpudeploy.domain.state import Attempt, Boot, State
 from tpudeploy.engine.session import holding_budgets, states_by_name
 from tpudeploy.ports import StateBackend, World
@@ -132,6 +134,39 @@ def budgets_now(backend: StateBackend, deployments: Iterable[Deployment], now: f
     alive = [each for state in states for each in exposures(state, now)]
     situation = CostSituation(charges=every, exposures=[*alive, *untracked_exposures(every, now)], now=now)
     return tuple(budget_uses(situation, own, team))
+
+
+def planned_shortfalls(world: World, goals: Iterable[Goal], ceiling: CostCeiling | None = None) -> Iterator[Diagnostic]:
+    """Yield a warning for each slice of a plan that no place would be asked for, because it could exceed a budget.
+
+    Raise as `CostWall.opened` does.
+    """
+    wall = CostWall(world, ceiling)
+    for goal in goals:
+        new_replicas = [change.replica for change in goal.changes if change.action is Action.CREATE]
+        if goal.deployment is None or not new_replicas:
+            continue
+        state = world.state.read(goal.name).state or State(deployment=goal.name, lineage="")
+        check = wall.opened(goal.deployment, state)
+        if check is None:
+            continue
+        for replica in new_replicas:
+            short = _least_shortfall(check, replica, goal.deployment.candidates)
+            if short is not None:
+                error = over_budget(goal.name, replica, short)
+                message = error.message.replace(" is not requested,", " would not be requested,")
+                yield Diagnostic(code=error.code, message=message, severity=Severity.WARNING, hint=error.hint)
+
+
+def _least_shortfall(check: CostCheck, replica: int, candidates: Iterable[Candidate]) -> Shortfall | None:
+    """Return the shortfall of the cheapest place, or None if one place is admitted: it then counts for the next."""
+    least: Shortfall | None = None
+    for candidate in candidates:
+        short = check.admit(replica, candidate)
+        if short is None:
+            return None
+        least = short if least is None or short.request < least.request else least
+    return least
 
 
 def over_budget(name: str, replica: int, short: Shortfall) -> BudgetExceeded:

@@ -67,6 +67,7 @@ def plan(
     """
     from tpudeploy.domain.plan import Mode
     from tpudeploy.engine import plan as engine
+    from tpudeploy.engine.cost_wall import planned_shortfalls
     from tpudeploy.engine.pins import PinLookup
     from tpudeploy.engine.plan import PlanScope
     from tpudeploy.pins import not_pinned
@@ -110,7 +111,8 @@ def plan(
         facts=partial(_quota, adapters),
         sources=adapters.verify_sources if attest else None,
     )
-    diagnostics = (*new_plan.diagnostics, *not_pinned(pins.unknown, deployments))
+    short = planned_shortfalls(world, new_plan.goals) if scope.mode is Mode.NORMAL else ()
+    diagnostics = (*new_plan.diagnostics, *not_pinned(pins.unknown, deployments), *short)
     return Plan.from_domain(dataclasses.replace(new_plan, diagnostics=diagnostics), backend=adapters.backend)
 
 

@@ -19,6 +19,9 @@ def budgets(at: CommandLine, text: str) -> None:
 def test_a_slice_that_could_exceed_the_budget_is_not_requested(cli: Open, text: str) -> None:
     at = cli()
     profile = at.write(text + END + f"budget: {{month: {NO_ROOM}}}\n")
+    planned = at.run("plan", profile)
+    assert planned.code == 0
+    assert "gemma[0] would not be requested, because it could exceed a budget: $0.00 spent + $0.00" in planned.words
     refused = at.run("apply", "-auto-approve", profile)
     assert refused.code == 13
     assert "gemma[0] is not requested, because it could exceed a budget: $0.00 spent + $0.00" in refused.words
@@ -26,6 +29,7 @@ def test_a_slice_that_could_exceed_the_budget_is_not_requested(cli: Open, text: 
     assert "[TPU3007]" in refused.words
     assert at.requested_zones() == []
     at.write(text + END + f"budget: {{month: {ROOM}}}\n")
+    assert "budget" not in at.run("plan", profile).err
     assert at.run("apply", "-auto-approve", profile).code == 0
 
 
