@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tpudeploy.boot_log.starts import last_start, reported_start
+from tpudeploy.boot_log.starts import last_start, reported_start, timeline
 from tpudeploy.domain.slices import BootPhase, BootReport
 from tpudeploy.domain.starts import MeasuredStart
 
@@ -31,6 +31,14 @@ def test_of_several_servers_in_one_boot_the_last_ones_start_is_read() -> None:
     assert last_start("") is None
     partly = last_start(LOG.replace("hit: 40 programs were here, 0", "hit: 30 programs were here, 10"))
     assert partly == MeasuredStart(seconds=110, compile_seconds=3.2, programs_cached=30, programs=40)
+
+
+def test_a_restart_in_place_is_drawn_from_its_own_beginning() -> None:
+    drawn = timeline("m[0]", "m-0-0", LOG, None)
+    assert drawn is not None
+    reading = drawn.reading
+    assert (reading.phases[0].began, reading.seconds) == (0, 110)
+    assert all(0 <= phase.began <= reading.seconds and (phase.seconds or 0) >= 0 for phase in reading.phases)
 
 
 PROGRESS = """\

@@ -569,6 +569,19 @@ def test_a_link_in_a_repository_changes_nothing_outside_of_it_and_refuses_before
         assert not at.requested_zones()
 
 
+def test_a_link_in_place_of_endpoints_is_named_though_nothing_is_to_change(cli: Open, outside: Path) -> None:
+    at = cli(nodes="simulated")
+    path = at.write()
+    assert at.run("apply", "-auto-approve", path).code == 0
+    (at.folder / "endpoints").rename(at.folder / "before")
+    (at.folder / "endpoints").symlink_to(outside)
+    second = at.run("apply", "-auto-approve", path)
+    assert second.code == 1, second.all
+    assert "No changes." in second.out
+    assert "endpoints/gemma.json cannot be written: `endpoints` is a link." in second.words
+    assert not list(outside.iterdir())
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -11,6 +11,7 @@ from tpudeploy.boot_log.lines import last_boot, last_server, parse_lines
 from tpudeploy.boot_log.reading import Cause, Load, LogLine, ParsedLog
 from tpudeploy.boot_log.settings import read_facts
 from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.metrics import EngineFigures
 from tpudeploy.metrics.advice import Budget
 from tpudeploy.metrics.readings import readings
@@ -71,10 +72,11 @@ def _read_host(text: str, budget: HbmBudget | None) -> ParsedLog:
     end = len(boot) if ready is None else len(boot) - len(start) + ready + 1
     last = phases.last_start(boot)
     times = [line.at for line in boot[len(boot) - len(last) : end] if line.at is not None]
+    began = times[0] if times else 0.0
     return ParsedLog(
-        phases=phases.phases(last),
+        phases=tuple(replace(each, began=max(0.0, each.began - began)) for each in phases.phases(last)),
         graphs=phases.count_graphs(last),
-        seconds=max(times) - times[0] if times else 0.0,
+        seconds=max(times, default=began) - began,
         is_serving=ready is not None and (first is None or cause.is_partial(first)),
         cause=first,
         notes=tuple(cause.harmless_lines(boot)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from threading import Lock
 
 from tpudeploy.domain import errors, events
@@ -124,15 +125,20 @@ def _split(goals: Iterable[Goal], *, keep: bool) -> tuple[list[Goal], list[Goal]
 def _with_unpublished(
     world: World, changing: Sequence[Goal], unchanged: Sequence[Goal]
 ) -> tuple[list[Goal], list[Goal]]:
-    """Return the goals with those among the first that serve and have no endpoint document.
+    """Return the goals with those among the first that serve and have no endpoint document that can be read.
 
-    Such a deployment was moved from another folder or bucket, or its document was removed: clients cannot find it.
+    Such a deployment was moved from another folder or bucket, or its document was removed: clients cannot find it. The
+    run writes it, or says why it cannot.
     """
 
     def lacks_endpoint(goal: Goal) -> bool:
+        if goal.deployment is None or goal.targets is not None:
+            return False
+        with suppress(errors.StateUnreadable):
+            if world.state.published(goal.name):
+                return False
         try:
-            is_missing = goal.deployment is not None and goal.targets is None and not world.state.published(goal.name)
-            state = world.state.read(goal.name).state if is_missing else None
+            state = world.state.read(goal.name).state
         except errors.StateUnreadable:
             # Whoever needs it reports that it cannot be read.
             return False
