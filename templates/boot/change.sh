@@ -79,11 +79,3 @@ keep_as_served() { # no secret is in it
 spec_of() { # spec_of SCRIPT
   sed -n 's/^spec=//p' "$1" 2>/dev/null | sed -n 1p
 }
-
-remember() { # remember KEY VALUE: on the disk, without secrets; a disk that is full costs the memory, not the server
-  redacted "$2" >"$memory/$1" || say "$memory/$1 cannot be written"
-}
-
-recall() { # recall KEY
-  cat "$memory/$1" 2>/dev/null || true
-}

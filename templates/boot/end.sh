@@ -6,10 +6,6 @@
 end_listener=
 unended= # why the last deletion was refused: each cause stands in the log once, however often it is tried
 
-note_once() { # note_once KEY: the time, on the disk: a restart does not move the end
-  [[ -n $(recall "$1") ]] || remember "$1" "$(now)"
-}
-
 end_time() { # end_time TEXT: the earliest, in seconds since the epoch; nothing without an end
   local at earliest='' when
   while IFS= read -r when; do

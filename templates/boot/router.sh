@@ -10,12 +10,14 @@ work() { # whatever fails is reported, and tried again: systemd starts this unit
   local change
   trap 'broken_line=$LINENO' ERR
   trap 'stopped $?' EXIT
-  trap 'trap - EXIT; end_reporter; exit 143' TERM
+  trap 'trap - EXIT; end_reporter; stop_end_listener; exit 143' TERM
   change=$(metadata_value instance/attributes/tpudeploy-change)
   record spec "$spec"
   record change "$change"
   report_at_once booted "Starting the router of $name"
   start_reporter
+  note_once first-booted
+  start_end_listener
   ((${#secret_variables[@]} == 0)) || read_secrets
   install_router
   write_files
@@ -25,6 +27,7 @@ work() { # whatever fails is reported, and tried again: systemd starts this unit
 stopped() { # stopped STATUS
   trap - EXIT ERR
   end_reporter
+  stop_end_listener
   report_at_once failed "${verdict:-"The startup script broke at its line ${broken_line:-?}; its log is $log"}"
   sleep 60
   exit 1
@@ -67,6 +70,7 @@ follow() { # follow CHANGE: keep the list of replicas current, until the metadat
     if take_list && keep_router; then
       if [[ $phase != serving ]] && answers; then
         phase=serving
+        note_once first-served
         report_at_once serving "Healthy, and $proof"
       elif [[ $phase != serving ]]; then
         report starting "No replica has answered through the router yet"
@@ -115,5 +119,42 @@ start_again() { # another change: this script's work begins again, and the route
   systemctl stop tpudeploy-router >/dev/null 2>&1 || true
   trap - EXIT
   end_reporter
+  stop_end_listener
   exec "$BASH" "$runtime/router.sh" work
+}
+
+start_end_listener() {
+  set -m
+  listen_for_end </dev/null &
+  end_listener=$!
+  set +m
+}
+
+stop_end_listener() {
+  [[ -z $end_listener ]] || kill -TERM -- "-$end_listener" 2>/dev/null || true
+  end_listener=
+}
+
+# A router has requests for as long as a replica is behind it: without one for the time of lifecycle.idle, it ends too.
+
+note_use() { # once a minute: $runtime/used has the last time at which a replica answered through the router
+  local reply
+  reply=$(curl -sS --max-time 10 -w '\n%{http_code}' "http://127.0.0.1:$port/v1/models" 2>/dev/null) || reply=000
+  # 401, too, is a replica's answer.
+  [[ -s $runtime/used && ${reply##*$'\n'} == @(000|5??) ]] || now >"$runtime/used"
+}
+
+last_use() {
+  local used
+  read_file "$runtime/used" used
+  used=${used%$'\n'}
+  [[ ! $used =~ ^[0-9]{10,}$ ]] || printf '%s' "$used"
+}
+
+idle_time() { # idle_time KEY
+  [[ $1 != lifecycle.idle ]] || printf ', no replica behind it for %s min' "$((($(now) - $(last_use)) / 60))"
+}
+
+tell() { # tell TEXT: what it says is in the log
+  say "$1"
 }

@@ -246,3 +246,31 @@ def test_a_router_on_a_vm_is_not_run_here_too(cli: Open) -> None:
     result = at.run("router", "gemma")
     assert result.code == 1
     assert "The router of gemma runs on a VM" in result.err
+
+
+@pytest.mark.parametrize("nodes", ["simulated", "real"])
+@pytest.mark.parametrize("lifecycle", ["end: 3h", "idle: 30m"])
+def test_the_vm_ends_with_its_deployment_when_nobody_is_there(cli: Open, lifecycle: str, nodes: str) -> None:
+    at = applied(cli, f"{TWO.replace('replicas: 2', 'replicas: 1')}lifecycle: {{{lifecycle}}}\n", nodes)
+    for _ in range(25):
+        at.clock.sleep(60)
+    assert len(machines(at)) == 1
+    for _ in range(200):
+        at.clock.sleep(60)
+    assert not at.emulator.billed()
+    assert not machines(at)
+    ended = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert ended.code == 0, ended.all
+    assert "No changes." in at.run("plan", "gemma.yaml").out
+    assert not at.slices
+
+
+def test_the_vm_of_several_replicas_ends_at_the_end_of_its_deployment(cli: Open) -> None:
+    at = applied(cli, f"{TWO}lifecycle: {{end: 3h, idle: 30m}}\n")
+    for _ in range(60):
+        at.clock.sleep(60)
+    assert len(machines(at)) == 1
+    for _ in range(130):
+        at.clock.sleep(60)
+    assert not at.emulator.billed()
+    assert not machines(at)

@@ -67,6 +67,8 @@ def end_permissions(deployment: Deployment) -> frozenset[str]:
     if lifecycle.end is None and lifecycle.idle is None and lifecycle.hours is None:
         return frozenset()
     requests = [BACKENDS[backend].deletion_of(hosts) for backend in deployment.backends]
+    if deployment.router is not None and deployment.router.host is RouterHost.VM:
+        requests.append(BACKENDS[routers.BACKEND].deletion_of(1))
     return frozenset(permission for _, permissions in requests for permission in permissions)
 
 

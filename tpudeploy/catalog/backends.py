@@ -77,7 +77,7 @@ class BackendFacts:
         return bool(self.group_permissions)
 
     def deletion_of(self, hosts: int) -> tuple[str, tuple[str, ...]]:
-        """Return the request by which a slice of this number of hosts deletes itself, and what it needs."""
+        """Return the request by which a slice with this number of hosts deletes itself, and what it needs."""
         if hosts > 1 and self.has_groups:
             return self.group_deletion, self.group_deletion_permissions
         return self.deletion, self.deletion_permissions

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.emulator.http_server import HttpRequest, Reply
-from tpudeploy.emulator.simulated import Simulated
+from tpudeploy.emulator.scriptless import Scriptless
 
 if TYPE_CHECKING:
     from tpudeploy.emulator.cloud import Cloud
@@ -45,7 +45,7 @@ def call(cloud: Cloud, method: str, host: str, target: str) -> Reply:
 
 def watch(cloud: Cloud, request: ChipRequest, host: Host | None) -> None:
     """Let a simulated machine end itself. Real scripts do by themselves (templates/boot/end.sh)."""
-    if not isinstance(host, Simulated) or host.ends_at() is None:
+    if not isinstance(host, Scriptless) or host.ends_at() is None:
         return
 
     def look(at: float) -> None:

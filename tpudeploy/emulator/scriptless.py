@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from tpudeploy.emulator.http_server import HttpServer
 from tpudeploy.emulator.machine.facts import MachineFacts
+
+END_KEY = "tpudeploy-end"
+_PATIENCE = re.compile(r"^patience=([0-9]+)$", re.MULTILINE)
+_REFUSED = 400
 
 
 class Scriptless:
@@ -14,6 +20,7 @@ class Scriptless:
 
     _facts: MachineFacts
     _server: HttpServer | None
+    _unended = ""
 
     @property
     def address(self) -> str:
@@ -51,6 +58,46 @@ class Scriptless:
     def read_guest_attributes(self) -> Mapping[str, str]:
         """Return them as a reader from outside gets them: nothing is written that such a reader could remove."""
         return self.guest_attributes
+
+    def ends_at(self) -> float | None:
+        """Return when it is to delete its own request, as templates/boot/end.sh reads it; None for never.
+
+        Of several hosts, the first one does it.
+        """
+        if self._facts.worker:
+            return None
+        whens, _, _ = self._facts.metadata().get(END_KEY, "").partition(" ")
+        ends = (self._time_of(when) for when in whens.split(","))
+        return min((end for end in ends if end is not None), default=None)
+
+    def request_to_delete(self) -> tuple[str, str]:
+        """Return the host and the target of the URL that deletes its request."""
+        url = urlsplit(self._facts.metadata()[END_KEY].split(" ")[1])
+        return url.netloc, f"{url.path}?{url.query}" if url.query else url.path
+
+    def note_end(self, status: int) -> None:
+        """Report, as the script does, that it may not delete its request."""
+        self._unended = "" if status < _REFUSED else f"HTTP {status}"
+
+    def _time_of(self, when: str) -> float | None:
+        if when.startswith("~") and when[1:]:
+            return self._last_use() + float(when[1:])
+        if when.isdecimal():
+            return float(when)
+        booted, served = self._first_times()
+        if not when.startswith("+") or booted is None:
+            return None
+        patience = _PATIENCE.search(self._facts.metadata().get("startup-script", ""))
+        latest = booted + float(patience[1] if patience else 0)
+        return (latest if served is None else served) + float(when)
+
+    def _last_use(self) -> float:
+        """Return the last time that counts as use of it."""
+        raise NotImplementedError
+
+    def _first_times(self) -> tuple[float | None, float | None]:
+        """Return when it first booted and first served; None for what it has not, or while it is off."""
+        raise NotImplementedError
 
     def _report(self) -> Mapping[str, str | int]:
         """Return the current report; empty before the first one."""

@@ -10,7 +10,6 @@ import re
 import shlex
 import threading
 from functools import lru_cache
-from urllib.parse import urlsplit
 
 from tpudeploy.emulator.http_server import HttpRequest, HttpServer, Reply
 from tpudeploy.emulator.machine import Unsupported
@@ -20,7 +19,7 @@ from tpudeploy.emulator.machine.docker.serve import Serve, find_serve
 from tpudeploy.emulator.machine.facts import Behaviour, MachineFacts
 from tpudeploy.emulator.machine.vllm import arguments, deaths, pooling
 from tpudeploy.emulator.machine.vllm.engine import EmulatedEngine, new_engine
-from tpudeploy.emulator.scriptless import Scriptless
+from tpudeploy.emulator.scriptless import END_KEY, Scriptless
 from tpudeploy.emulator.stand_in import ANSWER, Streams, answer
 
 # The phases that a startup script reports, in order, and the share of the boot at which each begins.
@@ -34,13 +33,10 @@ _PHASES = (
 )
 _TURNS = ("starting", "serving")  # those at which a caller has something to do
 _PORT = 8000
-_END_KEY = "tpudeploy-end"
 _PROBE_MARK = "tpudeploy-probe"
-_REFUSED = 400
 _SETUP_FAILED = "a setup step exited 1"
 _DISK_FULL = "no space left on device"
 _UNDO_FAILED = "the engine did not come up"
-_PATIENCE = re.compile(r"^patience=(.*)$", re.MULTILINE)
 _IMAGE = re.compile(r"^image=(.*)$", re.MULTILINE)
 _SECRETS = re.compile(r"^secret_resources=\((.*)\)$", re.MULTILINE)
 _QUESTION_PATHS = re.compile(r"^question_paths=\((.*)\)$", re.MULTILINE)
@@ -64,7 +60,6 @@ class Simulated(Scriptless):
         self._missing: tuple[float, str] | None = None  # the share of the boot at which it fails, and the reason
         self._first_boot: float | None = None  # on the disk, as is when it first served
         self._first_service: float | None = None
-        self._unended = ""
         self._used_at = 0.0
         self._undone = self._cause = ""  # the change that was undone, and why: on the disk too
         self._server: HttpServer | None = None
@@ -84,7 +79,7 @@ class Simulated(Scriptless):
             report["worker"] = str(self._facts.worker)
         if self._undone:
             report |= {"undone": self._undone, "cause": self._cause}
-        if phase == "serving" and "~" in self._facts.metadata().get(_END_KEY, ""):
+        if phase == "serving" and "~" in self._facts.metadata().get(END_KEY, ""):
             report["used"] = str(int(self._last_use()))
         if self._unended:
             report["unended"] = self._unended
@@ -192,17 +187,6 @@ class Simulated(Scriptless):
                     self._first_service = self._booted_at + self._boot_seconds
             return phase, detail
 
-    def ends_at(self) -> float | None:
-        """Return when it is to delete its own request, as templates/boot/end.sh reads it; None for never.
-
-        Of several hosts, the first one does it.
-        """
-        if self._facts.worker:
-            return None
-        whens, _, _ = self._facts.metadata().get(_END_KEY, "").partition(" ")
-        ends = (self._time_of(when) for when in whens.split(","))
-        return min((end for end in ends if end is not None), default=None)
-
     def _last_use(self) -> float:
         """Return when the server last had a request; now, while it does not serve or has one."""
         now = self._facts.clock.now()
@@ -211,26 +195,11 @@ class Simulated(Scriptless):
             return now
         return max(self._booted_at + self._boot_seconds, self._used_at)
 
-    def _time_of(self, when: str) -> float | None:
-        if when.startswith("~") and when[1:]:
-            return self._last_use() + float(when[1:])
-        if when.isdecimal():
-            return float(when)
-        if not when.startswith("+") or self._first_boot is None or self._booted_at is None:
-            return None
+    def _first_times(self) -> tuple[float | None, float | None]:
+        if self._booted_at is None:
+            return None, None
         self._phase()  # it may serve by now
-        patience = _words(_PATIENCE, self._script)
-        latest = self._first_boot + float(patience[0] if patience else 0)
-        return (latest if self._first_service is None else self._first_service) + float(when)
-
-    def request_to_delete(self) -> tuple[str, str]:
-        """Return the host and the target of the URL that deletes its request."""
-        url = urlsplit(self._facts.metadata()[_END_KEY].split(" ")[1])
-        return url.netloc, f"{url.path}?{url.query}" if url.query else url.path
-
-    def note_end(self, status: int) -> None:
-        """Report, as the script does, that it may not delete its request."""
-        self._unended = "" if status < _REFUSED else f"HTTP {status}"
+        return self._first_boot, self._first_service
 
     def _undo(self, cause: str, *, at: float) -> bool:
         """Boot the server that served last, from `at` on. Return False if none did, or it failed itself."""

@@ -45,6 +45,9 @@ class SimulatedRouter(Scriptless):
         self._seen: tuple[str, float] = ("", 0.0)  # the list of the metadata, and when it was noticed
         self._loaded = ""  # the list that requests are sent by
         self._has_completed = False
+        self._first_boot: float | None = None  # on the disk, as is when it first served
+        self._first_service: float | None = None
+        self._used_at = 0.0
         self._server: HttpServer | None = None
         self._lock = threading.RLock()
 
@@ -61,6 +64,8 @@ class SimulatedRouter(Scriptless):
         metadata = self._facts.metadata()
         script = metadata.get("startup-script", "")
         self._booted_at, self._boots = self._facts.clock.now(), self._boots + 1
+        self._first_boot = self._booted_at if self._first_boot is None else self._first_boot
+        self._used_at = self._booted_at
         self._boot_seconds = self._facts.jitter.vary(_BOOT_SECONDS, "boot", self._boots)
         self._settings = {name: shlex.split(value)[0] for name, value in _ASSIGNED.findall(script)}
         secrets = _SECRETS.search(script)
@@ -105,7 +110,21 @@ class SimulatedRouter(Scriptless):
                 report["loaded"] = sha256(self._loaded.encode()).hexdigest()[:16]
             if phase == "serving":
                 report["answer"] = ANSWER
+            if self._unended:
+                report["unended"] = self._unended
             return report
+
+    def _first_times(self) -> tuple[float | None, float | None]:
+        return (None, None) if self._booted_at is None else (self._first_boot, self._first_service)
+
+    def _last_use(self) -> float:
+        """Return when a replica last answered through it, as templates/boot/router.sh asks once a minute."""
+        with self._lock:
+            self._follow()
+            request = HttpRequest(method="GET", target="/v1/models", headers={}, body=b"")
+            if self._loaded and self._send_on(request).http < 500:  # noqa: PLR2004 - HTTP
+                self._used_at = self._facts.clock.now()
+            return self._used_at
 
     def _phase(self) -> tuple[str, str]:
         if not self._is_installed():
@@ -117,6 +136,7 @@ class SimulatedRouter(Scriptless):
         if not self._has_completed:
             self._has_completed = any(map(self._is_answered, *self._questions))
         if self._has_completed:
+            self._first_service = self._facts.clock.now() if self._first_service is None else self._first_service
             return "serving", f"Healthy, and {self._settings['proof']}"
         return "starting", "No replica has answered through the router yet"
 

@@ -8,6 +8,7 @@ Why: decision 75 in docs/decisions.md.
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -23,6 +24,7 @@ from tpudeploy.domain.router import RoutedReplica, Router, RouterHost, RouterKin
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.node import render
 from tpudeploy.node.fingerprint import server_print
+from tpudeploy.node.own_end import END, HOURS, IDLE, sees_all_requests
 from tpudeploy.node.router_configuration import Configuration, configuration
 
 LIST_KEY = "tpudeploy-replicas"  # of the metadata: the text of the file that the router reads
@@ -32,7 +34,10 @@ _DISK_GIB = 10
 _START_SECONDS = 900.0
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the firewall of the network decides who reaches the VM
 # Attributes of the replicas that the VM has too.
-_SHARED = ("placement.project", "placement.network.", "placement.service_account", "placement.labels.")
+_SHARED = (
+    *("placement.project", "placement.network.", "placement.service_account", "placement.labels."),
+    *(END, HOURS),
+)
 
 
 def router_machine(deployment: Deployment, router: Router, templates: Mapping[str, str]) -> Deployment:
@@ -69,6 +74,9 @@ def router_machine(deployment: Deployment, router: Router, templates: Mapping[st
             create_before_destroy=True,
             ignore_changes=(),
             drain_seconds=deployment.lifecycle.drain_seconds,
+            end=deployment.lifecycle.end,
+            idle=deployment.lifecycle.idle if sees_all_requests(deployment) else None,
+            hours=deployment.lifecycle.hours,
         ),
         compile_cache=None,
         mirror=None,
@@ -136,7 +144,7 @@ def _candidate(machine: str, zone: Zone) -> Candidate:
 def _attributes(deployment: Deployment, router: Router) -> Iterator[tuple[str, Json]]:
     """Yield what the VM is made of. Another value of `vm` is another VM; labels and tags are updated."""
     for path, value in deployment.attributes.items():
-        if path.startswith(_SHARED):
+        if path.startswith(_SHARED) or (path == IDLE and sees_all_requests(deployment)):
             yield path, value
     facts = ROUTERS[router.kind]
     yield "placement.backend", routers.BACKEND.value
@@ -176,6 +184,7 @@ def _script(deployment: Deployment, router: Router, templates: Mapping[str, str]
         "spec": shlex.quote(spec),
         "name": shlex.quote(deployment.name),
         "port": router.port,
+        "patience": math.ceil(_START_SECONDS),
         **render.question_values(deployment, secrets),
         "packages": [shlex.quote(package) for package in facts.packages],
         "requirement": shlex.quote(facts.requirement),
