@@ -256,9 +256,18 @@ class StateBackend(Protocol):
 class Probe(Protocol):
     """The probe of a vLLM server. It never raises: an error is part of the answer."""
 
-    def health(self, deployment: Deployment, slice_: Slice, report: Callable[[], BootReport | None]) -> Health:
+    def health(
+        self,
+        deployment: Deployment,
+        slice_: Slice,
+        report: Callable[[], BootReport | None],
+        *,
+        is_settled: bool = False,
+    ) -> Health:
         """Return whether an answer of its task comes back. `report` is called where only the machine's can show that.
 
+        A server that `is_settled` serves, and no run changes it. Then an answer counts for ten minutes, in which
+        /health and the metrics suffice: each answer takes the chip from users, and counts as a request.
         What `report` raises is raised here too.
         """
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -103,3 +103,46 @@ def test_a_machine_that_cannot_be_reached_is_believed(deployment: Deployment) ->
         pass
     health = probe.health(deployment, place, lambda: REPORT)
     assert (health.serving, health.node_only, health.silence) == (True, True, "")
+
+
+COMPLETION = http('data: {"choices": [{"delta": {"content": "4"}}]}\n\ndata: [DONE]\n\n')
+
+
+def _metrics(ended: int = 5, running: int = 0, tokens: int = 40) -> bytes:
+    return http(
+        f'vllm:request_success_total{{finished_reason="stop"}} {ended}\n'
+        f'vllm:num_requests_running{{engine="0"}} {running}\nvllm:generation_tokens_total{{engine="0"}} {tokens}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("looks", "is_asked"),
+    [
+        ([(60, _metrics())], False),
+        ([(599, _metrics())], False),
+        ([(600, _metrics())], True),
+        ([(60, _metrics(ended=4))], True),
+        ([(30, _metrics(running=2))], False),
+        ([(30, _metrics(running=2)), (40, _metrics(running=2))], True),
+        ([(30, _metrics(running=2)), (40, _metrics(running=2, tokens=41))], False),
+        ([(300, http("", status="404 Not Found"))], True),
+    ],
+    ids=["soon", "just in time", "later", "restarted", "busy", "stuck", "slow", "metrics gone"],
+)
+def test_a_settled_server_is_asked_for_an_answer_after_ten_minutes_or_where_its_metrics_say_that_it_hangs(
+    deployment: Deployment, looks: Sequence[tuple[float, bytes]], is_asked: bool
+) -> None:
+    replies = {**SERVING, "/v1/chat/completions": COMPLETION, "/metrics": _metrics()}
+    clock = VirtualClock()
+    with answering(replies) as url:
+        host, _, port = url.removeprefix("http://").partition(":")
+        place = Slice(name="a", zone=Zone("us-east5-a"), phase=Phase.UP, external_ip=host, port=int(port))
+        probe = HttpProbe(clock, lambda *_: "key", has_iap=False, timeout=DEADLINE)
+        assert probe.health(deployment, place, lambda: REPORT, is_settled=True).answer == "4"
+        replies["/v1/chat/completions"] = b""  # it hangs from here on
+        for seconds, metrics in looks:
+            clock.sleep(seconds)
+            replies["/metrics"] = metrics
+            health = probe.health(deployment, place, lambda: REPORT, is_settled=True)
+        assert bool(health.silence) is is_asked
+        assert probe.health(deployment, place, lambda: REPORT).silence

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from urllib.request import urlopen
 
 import pytest
 from command_line import PROFILE, CommandLine, Open, Result
+from real_time import DEADLINE
 
 from tpudeploy.adapters.project import STATES
 from tpudeploy.domain.errors import Interrupted
@@ -189,3 +191,22 @@ class _Stoppable(_Still):
 
     def stop(self) -> None:
         self._is_stopped = True
+
+
+def _completions(at: CommandLine) -> int:
+    """Return how many requests the server has finished, by its own metrics."""
+    (host,) = [node.hosts[0] for node in at.emulator._cloud.nodes.values()]
+    url = f"http://{host.address}:{host.port_for(8000)}/metrics"
+    with urlopen(url, timeout=DEADLINE) as response:
+        text = response.read().decode()
+    lines = (line for line in text.splitlines() if line.startswith("vllm:request_success_total"))
+    return int(sum(float(line.split()[-1]) for line in lines))
+
+
+def test_a_watch_completes_a_prompt_at_most_once_in_ten_minutes(cli: Open) -> None:
+    at = cli(nodes="real")
+    at.write()
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    before = _completions(at)
+    assert _watched(at, HOUR).code == 130
+    assert 1 <= _completions(at) - before <= 7

@@ -12,11 +12,12 @@ from tpudeploy.adapters.routes import ROUTES, open_route
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment, Via
-from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, ServerLoad, Slice
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.task import TASKS
 from tpudeploy.domain.verify import EngineReport
+from tpudeploy.node.node_facts import CHANGE_KEY, SPEC_KEY
 from tpudeploy.ports import Clock
 
 API_KEY = "VLLM_API_KEY"
@@ -24,6 +25,18 @@ _TOKENS = 16
 _ANSWER_SECONDS = 60.0  # to the next piece: the first answer after a start may compile
 # All that one observation asks of a server, by every route. A server that is slower does not serve yet.
 _HEALTH_SECONDS, _FACTS_SECONDS = 45.0, 10.0
+_PROOF_SECONDS = 600.0  # for which an answer counts: a server that hangs is noticed within that time
+_STUCK_SECONDS = 60.0  # for which requests are under way without a token
+
+
+@frozen
+class _Proof:
+    """An answer of a server: when, its text, and the progress of its requests since, by its metrics."""
+
+    at: float
+    answer: str
+    progress: vllm_facts.RequestCounts
+    moved_at: float
 
 
 class HttpProbe:
@@ -38,13 +51,30 @@ class HttpProbe:
         self._has_iap = has_iap
         self._timeout = timeout
         self._keys: dict[tuple[str, str], str] = {}
+        self._proofs: dict[tuple[str, ...], _Proof] = {}  # by the server
         self._lock = threading.Lock()
 
-    def health(self, deployment: Deployment, slice_: Slice, report: Callable[[], BootReport | None]) -> Health:
+    def health(
+        self,
+        deployment: Deployment,
+        slice_: Slice,
+        report: Callable[[], BootReport | None],
+        *,
+        is_settled: bool = False,
+    ) -> Health:
+        server = (slice_.name, *(slice_.metadata.get(key, "") for key in (SPEC_KEY, CHANGE_KEY)))
+        if not is_settled:
+            self._forget(server)
         with within(_HEALTH_SECONDS):
-            return self._health(deployment, slice_, report)
+            return self._health(deployment, slice_, report, server)
 
-    def _health(self, deployment: Deployment, slice_: Slice, report: Callable[[], BootReport | None]) -> Health:
+    def _health(
+        self,
+        deployment: Deployment,
+        slice_: Slice,
+        report: Callable[[], BootReport | None],
+        server: tuple[str, ...],
+    ) -> Health:
         failures: list[str] = []
         silences: list[str] = []
         for route in ROUTES[deployment.health.via]:
@@ -56,7 +86,7 @@ class HttpProbe:
             with open_route(route, slice_, project=deployment.project, port=deployment.container.port) as url:
                 if url is None:
                     continue
-                health, is_certain = self._try_answer(deployment, url, route)
+                health, is_certain = self._try_answer(deployment, url, route, server)
             if is_certain:
                 return health
             failures.append(f"{route}: {health.detail}")
@@ -64,8 +94,35 @@ class HttpProbe:
         return Health(serving=False, detail="; ".join(failures) or "the slice has no address")
 
     def health_at(self, deployment: Deployment, url: str) -> Health:
+        server = (deployment.name, url)
+        self._forget(server)
         with within(_HEALTH_SECONDS):
-            return self._try_answer(deployment, url, Via.EXTERNAL)[0]
+            return self._try_answer(deployment, url, Via.EXTERNAL, server)[0]
+
+    def _forget(self, server: tuple[str, ...]) -> None:
+        with self._lock:
+            self._proofs.pop(server, None)
+
+    def _proof(self, server: tuple[str, ...], deployment: Deployment, client: VllmClient) -> _Proof | None:
+        """Return the last answer of a server if it still counts: nothing shows that it started anew or hangs since."""
+        with self._lock:
+            proof = self._proofs.pop(server, None)
+        now = self._clock.now()
+        if proof is None or not proof.at <= now < proof.at + _PROOF_SECONDS:
+            return None
+        progress = _progress(deployment, client)
+        if progress.ended < proof.progress.ended:
+            return None
+        is_moving = progress.running == 0 or progress.tokens != proof.progress.tokens
+        proof = replace(proof, progress=progress, moved_at=now if is_moving else proof.moved_at)
+        if now >= proof.moved_at + _STUCK_SECONDS:
+            return None
+        return self._keep(server, proof)
+
+    def _keep(self, server: tuple[str, ...], proof: _Proof) -> _Proof:
+        with self._lock:
+            self._proofs[server] = proof
+        return proof
 
     def load(self, attempt: Attempt, slice_: Slice) -> ServerLoad:
         via = Via(str(attempt.spec.get("health.via", Via.AUTO)))
@@ -93,7 +150,7 @@ class HttpProbe:
                 self._keys[key] = self._secret(*key)
             return self._keys[key]
 
-    def _try_answer(self, deployment: Deployment, url: str, route: Via) -> tuple[Health, bool]:
+    def _try_answer(self, deployment: Deployment, url: str, route: Via, server: tuple[str, ...]) -> tuple[Health, bool]:
         """Return the health by one route, and whether it is certain, so that no other route can know better.
 
         A server that is reached, and answers 200 with something else than its task's reply, does not serve: neither the
@@ -105,13 +162,20 @@ class HttpProbe:
                 refusal = client.refusal_of_health()
                 if refusal is not None:
                     why = f"not healthy: /health answers {refusal}"
+                    self._forget(server)
                     return Health(serving=False, detail="not healthy yet", silence=why), False
+                reached = public_url(deployment, url, route)
+                proof = self._proof(server, deployment, client)
+                if proof is not None:
+                    return Health(serving=True, detail="", door=route, url=reached, answer=proof.answer), True
                 models, model = client.models(), deployment.model_id
                 if model not in models:
                     model = next(iter(models), model)
                 client.wait_up_to(max(_ANSWER_SECONDS, self._timeout))
                 task, prompt = deployment.task.task, deployment.health.prompt
                 answer = client.answer(task, model, prompt, max_tokens=_TOKENS, now=self._clock.now)
+                now, progress = self._clock.now(), _progress(deployment, client)
+                self._keep(server, _Proof(at=now, answer=answer.text, progress=progress, moved_at=now))
         except BadAnswer as failure:
             is_certain = failure.status == HTTPStatus.OK
             return Health(serving=False, detail=str(failure), silence="" if is_certain else str(failure)), is_certain
@@ -121,8 +185,12 @@ class HttpProbe:
             return Health(serving=False, detail=str(failure), silence=str(failure) if is_reached else ""), False
         except errors.CloudError as failure:
             return Health(serving=False, detail=str(failure)), False
-        reached = public_url(deployment, url, route)
         return Health(serving=True, detail="", door=route, url=reached, answer=answer.text), True
+
+
+def _progress(deployment: Deployment, client: VllmClient) -> vllm_facts.RequestCounts:
+    """Return the progress of a server; none of a router, which passes on the metrics of any one of its replicas."""
+    return vllm_facts.request_counts(client) if deployment.accelerator.generation else vllm_facts.RequestCounts()
 
 
 def public_url(deployment: Deployment, url: str, route: Via) -> str:

@@ -10,6 +10,7 @@ from math import isfinite
 from typing import TypeVar
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.metrics import Counters
 from tpudeploy.domain.slices import ServerLoad
 from tpudeploy.domain.verify import EngineReport
@@ -28,6 +29,7 @@ _RESIDENT = "process_resident_memory_bytes"
 # vLLM 0.32, v1/metrics/loggers.py: in tokens.
 _LOOKED_UP, _HITS = "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"
 _ANSWERED = "vllm:request_success_total"  # by the reason for its end
+_GENERATED = "vllm:generation_tokens_total"
 _TOKENS = "kv_cache_size_tokens"
 _COUNT = re.compile(r"[0-9]{1,15}")
 _RUNNING, _WAITING = "vllm:num_requests_running", "vllm:num_requests_waiting"
@@ -105,6 +107,26 @@ def load(client: VllmClient) -> ServerLoad | None:
         waiting=int(sum(samples[_WAITING])) if _WAITING in samples else None,
         kv_cache_used=max(samples.get(_KV_CACHE, ()), default=None),
     )
+
+
+@frozen
+class RequestCounts:
+    """How many requests of a server ended since it started, and how many it has; and the tokens that it generated.
+
+    0 for each that the server does not report.
+    """
+
+    ended: float = 0.0
+    running: float = 0.0
+    tokens: float = 0.0
+
+
+def request_counts(client: VllmClient) -> RequestCounts:
+    """Return the counts of all ranks, from /metrics."""
+    text = _try_read(client.metrics, "metrics", {})
+    samples = {} if text is None else _samples(text, _ANSWERED, _RUNNING, _WAITING, _GENERATED)
+    ended, running, waiting, tokens = (sum(samples.get(n, ())) for n in (_ANSWERED, _RUNNING, _WAITING, _GENERATED))
+    return RequestCounts(ended=ended, running=running + waiting, tokens=tokens)
 
 
 def counters(client: VllmClient) -> Counters:

@@ -356,7 +356,13 @@ class Convergence:
         deployment = self._goal.deployment
         is_scaled = self._keep and deployment is not None and deployment.scale is not None and deployment.ended is None
         observed = observe(
-            self._world, session.state, deployment, patient=True, loads=is_scaled, slow_zones=self._slow_zones
+            self._world,
+            session.state,
+            deployment,
+            patient=True,
+            loads=is_scaled,
+            slow_zones=self._slow_zones,
+            is_watched=self._reached_at is not None,
         )
         observed = self._router_machine.without_early_counts(session.state, observed)
         # Before a machine that deleted itself is taken for one that was lost.

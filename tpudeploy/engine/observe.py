@@ -31,10 +31,19 @@ T = TypeVar("T")
 
 @frozen
 class ObservationTarget:
-    """What to observe: all slices that a state tracks, and their endpoints too if a deployment is given."""
+    """What to observe: all slices that a state tracks, and their endpoints too if a deployment is given.
+
+    `is_watched`: the run has reached its goal, and keeps it.
+    """
 
     state: State
     deployment: Deployment | None = None
+    is_watched: bool = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no run is on its way to a goal."""
+        return self.is_watched or self.state.goal is None
 
 
 _ARGS = "serving.args."
@@ -103,14 +112,17 @@ def observe(
     patient: bool = False,
     loads: bool = False,
     slow_zones: SlowZones | None = None,
+    is_watched: bool = False,
 ) -> Observed:
     """Observe one deployment. Endpoints are probed if `deployment` is given. `loads` as in `observe_all`.
+
+    `is_watched` as in `ObservationTarget`.
 
     With `patient`, a request in a zone that does not answer is `unseen`, as long as others can be observed, or another
     API can be asked. So is a request that was never granted in one of the `slow_zones`, while that rests.
     Raise `errors.Fault` or `errors.Denied`.
     """
-    subject = ObservationTarget(state=state, deployment=deployment)
+    subject = ObservationTarget(state=state, deployment=deployment, is_watched=is_watched)
     # A plan or a status needs the whole truth; a run that waits for capacity continues without the answer of one zone.
     if not patient:
         return observe_all(world, [subject], loads=loads)[0]
@@ -240,7 +252,7 @@ def _observations(
     unread = [machine for machine in machines if machine.attempt.name not in known_servers]
     reports = _read_reports(world, unread)
     unproven = machines if probe_again else [machine for machine in machines if not machine.attempt.is_announced]
-    health = _probe_endpoints(world, unproven, reports, known_servers)
+    health = _probe_endpoints(world, subjects, unproven, reports, known_servers)
     if probe_again and known_servers:
         silent = [m for m in machines if m.attempt.name in known_servers and not _answers_here(m, health)]
         late = _read_reports(world, silent)
@@ -336,6 +348,7 @@ def _answers_here(machine: _Machine, health: Mapping[int, Mapping[str, Health]])
 
 def _probe_endpoints(
     world: World,
+    subjects: Sequence[ObservationTarget],
     machines: Iterable[_Machine],
     reports: Mapping[int, Mapping[str, BootReport]],
     unread: Collection[str],
@@ -359,7 +372,10 @@ def _probe_endpoints(
     def probe(machine: _Machine) -> Health | None:
         if machine.deployment is None:
             return None
-        return world.probe.health(machine.deployment, machine.slice, lambda: late_report_of(machine))
+        # A server that has served, and that no run changes, is not to prove that again at each look.
+        is_settled = machine.has_known_server and subjects[machine.subject].is_settled
+        report = partial(late_report_of, machine)
+        return world.probe.health(machine.deployment, machine.slice, report, is_settled=is_settled)
 
     candidates = [machine for machine in machines if machine.deployment is not None and may_serve(machine)]
     return _by_subject(candidates, together(world.threads, probe, candidates))
