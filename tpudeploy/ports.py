@@ -141,7 +141,10 @@ class Snapshot:
 
 
 class StateBackend(Protocol):
-    """The storage of states, one object per deployment."""
+    """The storage of states, one object per deployment. `is_shared`: other computers can reach it."""
+
+    @property
+    def is_shared(self) -> bool: ...
 
     def read(self, name: str) -> Snapshot:
         """Return a state, or an empty snapshot.

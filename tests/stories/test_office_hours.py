@@ -143,3 +143,15 @@ def test_hours_that_cannot_be_kept_are_an_error_on_their_line(cli: Open, hours: 
     assert wrong.code == 1, wrong.all
     assert message in wrong.err
     assert "^" in wrong.err
+
+
+def test_a_plan_warns_if_only_this_computer_starts_it_in_the_morning(cli: Open) -> None:
+    at = cli()
+    _hours(at)
+    plan = at.run("plan", "gemma.yaml")
+    assert "Only an apply on this computer starts gemma again in its hours" in plan.all
+    assert "TPU3024" in plan.all
+    at.write()
+    assert "TPU3024" not in at.run("plan", "gemma.yaml").all
+    _hours(at)
+    assert "TPU3024" not in at.run("plan", "gemma.yaml", "--backend", "gs://states/team").all

@@ -104,7 +104,7 @@ class HttpProbe:
             self._proofs.pop(server, None)
 
     def _proof(self, server: tuple[str, ...], deployment: Deployment, client: VllmClient) -> _Proof | None:
-        """Return the last answer of a server if it still counts: nothing shows that it started anew or hangs since."""
+        """Return the last answer of a server if it still counts: nothing shows that it started again or hangs."""
         with self._lock:
             proof = self._proofs.pop(server, None)
         now = self._clock.now()

@@ -30,7 +30,7 @@ from tpudeploy.planning.diff import changes, removals
 from tpudeploy.planning.drift import drift, mark_outside_changes, refreshed
 from tpudeploy.planning.headroom import headroom_problems, needs_headroom
 from tpudeploy.planning.plan_preconditions import preconditions
-from tpudeploy.planning.plan_rules import forbidden_deletions, rename_warnings, unreachable_end
+from tpudeploy.planning.plan_rules import forbidden_deletions, rename_warnings, started_only_here, unreachable_end
 from tpudeploy.planning.quota import QuotaTable
 from tpudeploy.planning.targets import (
     Targets,
@@ -160,6 +160,8 @@ def plan(
     # A profile that cannot be used may be the one of a state that seems to have none.
     if scope.mode is Mode.NORMAL and not invalid:
         renames = tuple(_rename_warnings(world, selection.new_deployments, {d.name for d in everything}))
+    is_normal = scope.mode is Mode.NORMAL and not world.state.is_shared
+    mornings = [warning for d in targeted if is_normal for warning in started_only_here(d)]
     return Plan(
         goals=(
             *(_with_errors(_with_verdict(goal, checks), rules, orphan_diagnostics, checks, headroom) for goal in goals),
@@ -174,6 +176,7 @@ def plan(
             *target_warnings,
             *_joined(headroom),
             *renames,
+            *mornings,
             *_joined(checks),
         ),
         mode=scope.mode,

@@ -265,6 +265,9 @@ EXAMPLES: Mapping[str, Example] = {
         scenario="quota: [{class: preemptible, region: us-east5, limit: 1}]",
     ),
     "TPU3023": _layer("lifecycle: {end: 2020-12-24T18:00Z}"),
+    "TPU3024": _session(
+        f"{_PLAN} -set 'lifecycle.hours=Mon-Fri 08:00-19:00 UTC'", "tpudeploy render prod.yaml watch-systemd"
+    ),
     "TPU3022": _session(f"{_APPLY}\n{_PLAN} -set name=search", "tpudeploy state mv gemma search"),
     "TPU3030": _session(
         _PLAN, "tpudeploy plan prod.yaml -pin", scenario="trouble: [{fault: unavailable, method: registry.*}]"

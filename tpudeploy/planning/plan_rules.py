@@ -1,4 +1,4 @@
-"""The rules that a whole plan is checked against: `prevent_destroy`, an end, and a profile that was renamed."""
+"""The rules that a whole plan is checked against: `prevent_destroy`, an end, hours, and a profile that was renamed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,20 @@ from tpudeploy.text import words
 
 RENAMED = "TPU3022"
 UNREACHABLE_END = "TPU3023"
+ONLY_HERE = "TPU3024"
 EXPLANATIONS: Mapping[str, CodePage] = {
     UNREACHABLE_END: CodePage(
         "lifecycle.end comes before the server can serve",
         "The chips are billed from the grant on, and the server serves once image and weights are there and the graphs "
         "are compiled. A deployment that ends before that would be paid for nothing, so nothing is requested.",
         "lifecycle: {end: 24h}",
+    ),
+    ONLY_HERE: CodePage(
+        "Only this computer starts the deployment in the morning",
+        "At the end of its hours a machine is deleted, and cannot start itself. `apply` starts it again, and reads the "
+        "state for that. This state is in a folder of this computer, so nothing starts the deployment while the "
+        "computer is off.",
+        "tpudeploy state migrate NAME gs://BUCKET",
     ),
     RENAMED: CodePage(
         "Another deployment has exactly what this profile declares",
@@ -106,4 +114,21 @@ def unreachable_end(deployment: Deployment, now: float) -> Iterator[Diagnostic]:
         path="lifecycle.end",
         location=deployment.origins.get("lifecycle.end"),
         hint="Write a later time, or a duration such as 24h, which counts from when it first serves.",
+    )
+
+
+def started_only_here(deployment: Deployment) -> Iterator[Diagnostic]:
+    """Yield a warning if the deployment, whose state is in a folder of this computer, has hours."""
+    hours = deployment.lifecycle.hours
+    if hours is None:
+        return
+    yield Diagnostic(
+        code=ONLY_HERE,
+        message=f"Only an apply on this computer starts {deployment.name} again in its hours ({hours.text}): its state "
+        "is in a folder here.",
+        severity=Severity.WARNING,
+        path="lifecycle.hours",
+        location=deployment.origins.get("lifecycle.hours"),
+        hint=f"Run `tpudeploy state migrate {deployment.name} gs://BUCKET`, and let the text of "
+        "`tpudeploy render PROFILE watch-cloud-run` start it. On a computer that is always on, `watch-systemd` does.",
     )

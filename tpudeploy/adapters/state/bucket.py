@@ -32,6 +32,8 @@ class BucketState:
     `errors.Fault` and `errors.Denied`.
     """
 
+    is_shared = True
+
     def __init__(self, objects: BucketObjects, clock: Clock, *, who: str, prefix: str, aside: Aside) -> None:
         self._objects = objects
         self._prefix = prefix

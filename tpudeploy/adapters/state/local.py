@@ -37,6 +37,8 @@ class LocalState:
     See `ports.StateBackend`.
     """
 
+    is_shared = False
+
     def __init__(self, folder: Path, clock: Clock, *, who: str, root: Path | None = None) -> None:
         """No link is followed below `root`, which is the parent of `folder` by default."""
         root = root or folder.parent
