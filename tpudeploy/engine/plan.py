@@ -160,8 +160,6 @@ def plan(
     # A profile that cannot be used may be the one of a state that seems to have none.
     if scope.mode is Mode.NORMAL and not invalid:
         renames = tuple(_rename_warnings(world, selection.new_deployments, {d.name for d in everything}))
-    is_normal = scope.mode is Mode.NORMAL and not world.state.is_shared
-    mornings = [warning for d in targeted if is_normal for warning in started_only_here(d)]
     return Plan(
         goals=(
             *(_with_errors(_with_verdict(goal, checks), rules, orphan_diagnostics, checks, headroom) for goal in goals),
@@ -176,12 +174,19 @@ def plan(
             *target_warnings,
             *_joined(headroom),
             *renames,
-            *mornings,
+            *_mornings(world, scope, targeted),
             *_joined(checks),
         ),
         mode=scope.mode,
         made_at=made_at,
     )
+
+
+def _mornings(world: World, scope: PlanScope, deployments: Iterable[Deployment]) -> tuple[Diagnostic, ...]:
+    """Return a warning for each deployment with hours that only this computer can start in the morning."""
+    if scope.mode is not Mode.NORMAL or world.state.is_shared:
+        return ()
+    return tuple(warning for deployment in deployments for warning in started_only_here(deployment))
 
 
 def _targeted(
