@@ -43,8 +43,7 @@ class LocalRouters:
         facts = ROUTERS[router.kind]
         if find_program(facts.program) is None:
             raise ConfigError(
-                f"`{facts.program}` is not installed on this machine, and the profile has a {router.kind} router that "
-                "runs here.",
+                f"`{facts.program}` is not installed on this machine, where the profile's {router.kind} router runs.",
                 hint=f"Install it: {facts.install}\nOr write router.host: own, and run `tpudeploy router` elsewhere.",
             )
 

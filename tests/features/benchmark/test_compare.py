@@ -112,6 +112,7 @@ def test_a_grid_of_ones_own_stands_beside_every_published_table(run: Run, tmp_pa
         }
         words = "the best of each run" if only_best == {None} else "Not the same load"
         assert words in result.words, table
+        assert "at 1 streams" not in result.words
 
 
 def test_runs_without_a_cell_in_common_are_not_compared(run: Run) -> None:

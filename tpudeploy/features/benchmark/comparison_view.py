@@ -106,7 +106,7 @@ def _best(run: Run, cell: Cell | None) -> str:
         return "its throughput is unknown"
     parts = [f"at most {number(Measure.REQUESTS.value_in(cell, run.subject))}{MARKS[cell.status]} requests/s"]
     if cell.point.concurrency is not None:
-        parts[0] += f" at {cell.point.concurrency:,} streams"
+        parts[0] += f" at {words.plural(cell.point.concurrency, 'stream')}"
     if (tokens := Measure.OUTPUT.value_in(cell, run.subject)) is not None:
         parts.append(f"{number(tokens)} output tokens/s")
     if (ttft := Measure.TTFT.value_in(cell, run.subject)) is not None:
