@@ -187,7 +187,7 @@ def _refusal(words: list[str]) -> str:
     return ""
 
 
-OPTIONS = {
+_ALL_OPTIONS = {
     "apply": ("gemma.yaml",),
     "plan": ("gemma.yaml",),
     "gc": (),
@@ -197,6 +197,8 @@ OPTIONS = {
     "status": (),
     "state": ("list",),
 }
+# Some are commands of features, which may be absent.
+OPTIONS = {command: words for command, words in _ALL_OPTIONS.items() if command in COMMANDS}
 NAMES = ["auto-approve", "timeout", "parallelism", "lock-timeout", "wait", "watch", "json", "file", "set", "replace"]
 OTHERS = ["yes", "y", "force", "var", "var-file", "jobs", "dir", "out", "refresh", "target", "backend", "concurrency"]
 

@@ -34,7 +34,7 @@ class BackendFacts:
     `import_id` is the shortest id by which `import` finds one; `list_command` and `delete_command` are of gcloud.
 
     `deletion` is the request by which a slice deletes itself, and `deletion_permissions` what it needs; those of a
-    slice of several hosts are `group_deletion` and `group_deletion_permissions`, where that is a group.
+    slice of several hosts are `group_deletion` and `group_deletion_permissions`.
 
     `quota_limit` is the limit that counts, and `quota_advice` how to have a higher one. `permissions` are those that a
     slice of one host needs, with what each allows, and `group_permissions` those of several hosts beside them, where
@@ -78,11 +78,14 @@ class BackendFacts:
 
     def deletion_of(self, hosts: int) -> tuple[str, tuple[str, ...]]:
         """Return the request by which a slice with this number of hosts deletes itself, and what it needs."""
-        if hosts > 1 and self.has_groups:
+        if hosts > 1:
             return self.group_deletion, self.group_deletion_permissions
         return self.deletion, self.deletion_permissions
 
 
+_QUEUED_RESOURCE_DELETION = (
+    "https://tpu.googleapis.com/v2alpha1/projects/{project}/locations/{zone}/queuedResources/{name}?force=true"
+)
 BACKENDS: Mapping[Backend, BackendFacts] = {
     Backend.QUEUED_RESOURCE: BackendFacts(
         api="the TPU API",
@@ -95,10 +98,10 @@ BACKENDS: Mapping[Backend, BackendFacts] = {
         import_id="{project}/{zone}/{name}",
         list_command="gcloud compute tpus queued-resources list --project={project} --zone=ZONE",
         delete_command="gcloud compute tpus queued-resources delete NAME --zone=ZONE --force",
-        deletion="https://tpu.googleapis.com/v2alpha1/projects/{project}/locations/{zone}/queuedResources/{name}?force=true",
+        deletion=_QUEUED_RESOURCE_DELETION,
         deletion_permissions=("tpu.nodes.delete",),
-        group_deletion="",
-        group_deletion_permissions=(),
+        group_deletion=_QUEUED_RESOURCE_DELETION,  # which is one resource with any number of hosts
+        group_deletion_permissions=("tpu.nodes.delete",),
         quota_limit="the smaller limit",
         quota_advice="Ask for more on the console's quota page of tpu.googleapis.com: a zone's and its region's limit "
         "both count.",
