@@ -68,7 +68,7 @@ WRONG_PROFILES: Mapping[str, tuple[str, str, str]] = {
         "https://huggingface.co/google/gemma-4-E2B-it/tree/main",
         "write google/gemma-4-E2B-it\n",
     ),
-    "ollama's name": ("google/gemma-4-E2B-it", "llama3.1:8b", "it looks like google/gemma-4-E2B-it"),
+    "ollama's name": ("google/gemma-4-E2B-it", "llama3.1:8b", "write meta-llama/Llama-3.1-8B-Instruct"),
     "capitals in the name": ("name: gemma", "name: Gemma_4", "lower case, digits and dashes"),
     "a version that is text": ("version: 1", 'version: "1"', "it looks like 1"),
     "a variable of the shell": ("hf-token", "$HF_TOKEN", "write the secret's id"),

@@ -160,5 +160,5 @@ OPERATION = Operation(
     ),
     results=(Rendered,),
     access=Access.OFFLINE,
-    options=(),
+    options=("backend",),
 )

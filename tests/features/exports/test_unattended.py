@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from command_line import command
 
 import tpudeploy as td
 from tpudeploy.cli.main import parse, two_dashes
@@ -89,3 +90,26 @@ def test_the_role_has_the_one_permission_of_each_api(tmp_path: Path) -> None:
     role = yaml.safe_load(_rendered(tmp_path, "role"))
     assert set(role["includedPermissions"]) <= {"tpu.nodes.delete", "compute.instances.delete"}
     assert role["includedPermissions"]
+
+
+def test_a_role_that_no_machine_needs_is_not_rendered(tmp_path: Path) -> None:
+    (tmp_path / "gemma.yaml").write_text(PROFILE.partition("lifecycle:")[0], encoding="utf-8")
+    with td.Workspace(tmp_path) as workspace, pytest.raises(td.errors.ConfigError, match="none needs a role"):
+        workspace.render(tmp_path / "gemma.yaml", "role")
+
+
+def test_the_command_line_names_where_the_states_are(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The hint of a refused folder works as it is written."""
+    (tmp_path / "gemma.yaml").write_text(PROFILE, encoding="utf-8")
+    refused = command(tmp_path, capfd, "render", "gemma.yaml", "watch-cloud-run")
+    assert (refused.code, "then render with --backend gs://BUCKET" in refused.err) == (1, True)
+    text = command(tmp_path, capfd, "render", "gemma.yaml", "watch-cloud-run", "--backend", BUCKET).out
+    assert yaml.safe_load(text)["kind"] == "Job"
+
+
+@pytest.mark.parametrize("place", [".tpudeploy", "states"])
+def test_a_unit_may_write_where_its_states_are(tmp_path: Path, place: str) -> None:
+    unit = _rendered(tmp_path, "watch-systemd", backend=None if place == ".tpudeploy" else str(tmp_path / place))
+    writable = next(line for line in unit.splitlines() if line.startswith("ReadWritePaths="))
+    assert (place in writable) == ("TPUDEPLOY_BACKEND" in unit) == (place == "states")
+    assert ("the profile and its .tpudeploy" in unit) == (place == ".tpudeploy")

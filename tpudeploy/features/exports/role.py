@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from tpudeploy.catalog.access import end_permissions
+from tpudeploy.domain.errors import ConfigError
 from tpudeploy.operations.render import RenderedDeployment
 
 _ROLE = "tpudeployEnd"
 
 
 def export_role(subject: RenderedDeployment) -> str:
-    """Return the role as the YAML that gcloud reads, with the commands and the same for Terraform in its comments."""
+    """Return the role as the YAML that gcloud reads, with the commands and the same for Terraform in its comments.
+
+    Raise `errors.ConfigError` for a deployment that no machine ends.
+    """
     deployment = subject.deployment
     project, account = deployment.project or "PROJECT", deployment.service_account or "SERVICE_ACCOUNT"
     permissions = sorted(end_permissions(deployment))
-    included = "".join(f"- {permission}\n" for permission in permissions) or "[]\n"
+    if not permissions:
+        raise ConfigError(
+            f"No machine of {deployment.name} ends itself, so that none needs a role.",
+            hint="lifecycle.end, .idle or .hours end a deployment.",
+        )
+    included = "".join(f"- {permission}\n" for permission in permissions)
     return f"""\
 # The machines of {deployment.name} delete their own request at their end (lifecycle.end, .idle, .hours) with this role.
 # IAM grants it for all such resources of the project: use a project of its own if that matters.

@@ -27,11 +27,15 @@ _ROLES = "roles/tpu.admin and roles/compute.viewer, roles/iam.serviceAccountUser
 def systemd_unit(subject: RenderedDeployment) -> str:
     """Return a unit that keeps the deployment from one computer that is always on."""
     name, profile, place = _facts(subject, needs_bucket=False)
+    is_beside = place == str(subject.workspace.adapters.folder.resolve() / ".tpudeploy")
+    contents = "the profile and its .tpudeploy" if is_beside else "the profile"
+    environment = "" if is_beside else f"\nEnvironment={_quoted(f'TPUDEPLOY_BACKEND={place}')}"
+    writable = "/srv/tpudeploy" if is_beside or place.startswith("gs://") else f"/srv/tpudeploy {_quoted(place)}"
     command = shlex.join(["/opt/tpudeploy/bin/tpudeploy", "apply", "-auto-approve", "-watch", profile])
     head = _comment(
         f"/etc/systemd/system/tpudeploy-{name}.service: keeps {name} as its profile says.",
         "An e2-micro that runs it costs about $6 a month, or nothing within Google's free tier.",
-        f"It needs a user `tpudeploy`, the profile in /srv/tpudeploy, and an account with {_ROLES}.",
+        f"It needs a user `tpudeploy`, {contents} in /srv/tpudeploy, and an account with {_ROLES}.",
         commands=(f"sudo systemctl enable --now tpudeploy-{name}; journalctl -fu tpudeploy-{name}",),
     )
     return f"""{head}
@@ -43,8 +47,7 @@ StartLimitIntervalSec=0
 
 [Service]
 User=tpudeploy
-WorkingDirectory=/srv/tpudeploy
-Environment={_quoted(f"TPUDEPLOY_BACKEND={place}")}
+WorkingDirectory=/srv/tpudeploy{environment}
 ExecStart={command.replace("%", "%%")}
 # It exits with 0 once the deployment has ended for good.
 Restart=on-failure
@@ -55,7 +58,7 @@ NoNewPrivileges=yes
 ProtectSystem=strict
 ProtectHome=yes
 PrivateTmp=yes
-ReadWritePaths=/srv/tpudeploy
+ReadWritePaths={writable}
 
 [Install]
 WantedBy=multi-user.target
