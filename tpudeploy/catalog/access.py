@@ -43,18 +43,17 @@ IAP_RANGE = "35.235.240.0/20"
 
 
 # The predefined roles by which a machine may delete its own request. Source: Google's list of IAM roles, 2026-11.
-_COMPUTE_ENDS, _TPU_ENDS = (
-    frozenset((*row.deletion_permissions, *row.group_deletion_permissions))
-    for row in (BACKENDS[Backend.GCE_INSTANCE], BACKENDS[Backend.QUEUED_RESOURCE])
-)
-_ALL_ENDS = _COMPUTE_ENDS | _TPU_ENDS
+_ENDS = {
+    row.service: frozenset((*row.deletion_permissions, *row.group_deletion_permissions)) for row in BACKENDS.values()
+}
+_ALL_ENDS = frozenset().union(*_ENDS.values())
 ROLES_THAT_END: Mapping[str, frozenset[str]] = {
     "roles/owner": _ALL_ENDS,
     "roles/editor": _ALL_ENDS,
-    "roles/tpu.admin": _TPU_ENDS,
-    "roles/compute.admin": _COMPUTE_ENDS,
-    "roles/compute.instanceAdmin": _COMPUTE_ENDS,
-    "roles/compute.instanceAdmin.v1": _COMPUTE_ENDS,
+    "roles/tpu.admin": _ENDS[TPU],
+    "roles/compute.admin": _ENDS[COMPUTE],
+    "roles/compute.instanceAdmin": _ENDS[COMPUTE],
+    "roles/compute.instanceAdmin.v1": _ENDS[COMPUTE],
 }
 
 
