@@ -30,7 +30,10 @@ KEYS: Mapping[str, Any] = {
     "generation": int,
     "since": float,
     "router": {"type": ["object", "null"], "description": "the router in front of the replicas, null without one"},
-    "replicas": [{"replica": int, "slice": str, "url": str, "confirmed": _CONFIRMED}],
+    "replicas": {
+        "type": "array",
+        "items": part({"replica": int, "slice": str, "url": str, "confirmed": _CONFIRMED}, optional=("confirmed",)),
+    },
 }
 
 
@@ -77,8 +80,8 @@ class AllOutputs(Result):
     def schema(cls) -> Mapping[str, Any]:
         from tpudeploy.schemas.schema_of import list_of
 
-        # Documents of earlier versions have no list and no router.
-        keys = part({"name": str, **KEYS}, optional=("replicas", "router"))
+        # Documents of earlier versions have no list and no router, and confirm no address.
+        keys = part({"name": str, **KEYS}, optional=("replicas", "router", "confirmed"))
         return document("outputs", {"deployments": list_of(keys)})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:

@@ -15,8 +15,8 @@ def test_an_agent_deploys_a_model_and_cannot_take_it_away_by_itself(cli: Open) -
         secrets={"hf-token": f"{CANARY}-hub", "vllm-key": f"{CANARY}-key"},
         trouble=[{"fault": "stockout", "zone": "us-east5-a", "times": 99}],
     )
-    at.write(KEYED)
-    with connected(at, person=turns_away("decline")) as agent:
+    at.write(KEYED + "lifecycle: {end: 24h}\n")
+    with connected(at, person=turns_away("decline"), max_cost=100.0) as agent:
         (table,) = agent.document("zones", profiles=["gemma.yaml"])["tables"]
         assert {row["zone"] for row in table["pairs"]} >= {"us-east5-a", "us-east5-b"}
         assert agent.document("doctor", profile="gemma.yaml")["counts"]["fail"] == 0

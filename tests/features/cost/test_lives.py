@@ -177,7 +177,7 @@ def test_a_random_life_stays_within_its_budget_and_ends(cli: Open, seed: int) ->
     run_life(cli, seed)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(SAMPLE, ALL))
 def test_a_thousand_random_lives_stay_within_their_budgets_and_end(cli: Open, seed: int) -> None:
     run_life(cli, seed)
