@@ -1,6 +1,7 @@
 """Names of Ollama's library, such as llama3.1:8b, and the ids of the same models on the Hugging Face hub.
 
-Source: the pages of ollama.com/library, 2026-11. Ollama's weights are GGUF, so the hub's repository is another copy.
+The names are unverified: general knowledge of ollama.com/library, not read from its pages. Ollama's weights are GGUF,
+so the hub's repository is another copy.
 """
 
 from __future__ import annotations

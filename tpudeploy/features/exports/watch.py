@@ -3,8 +3,9 @@
 The unit runs `apply -watch`. The other two run `apply` every few minutes, which does the same for a deployment that
 ends, starts in its hours, or is preempted, and costs less: they are billed for the seconds of each run.
 
-Prices are list prices in us-central1, 2026-11, of cloud.google.com/compute/all-pricing and cloud.google.com/run/pricing
-and docs.github.com/billing. None of the three was run on a real project.
+Prices are unverified: list prices in us-central1 by general knowledge, to be compared with
+cloud.google.com/compute/all-pricing, cloud.google.com/run/pricing and docs.github.com/billing. None of the three was
+run on a real project.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def systemd_unit(subject: RenderedDeployment) -> str:
     command = shlex.join(["/opt/tpudeploy/bin/tpudeploy", "apply", "-auto-approve", "-watch", profile])
     head = _comment(
         f"/etc/systemd/system/tpudeploy-{name}.service: keeps {name} as its profile says.",
-        "An e2-micro that runs it costs about $6 a month, or nothing within Google's free tier.",
+        "An e2-micro that runs it costs about $6 a month (unverified), or nothing within Google's free tier.",
         f"It needs a user `tpudeploy`, {contents} in /srv/tpudeploy, and an account with {_ROLES}.",
         commands=(f"sudo systemctl enable --now tpudeploy-{name}; journalctl -fu tpudeploy-{name}",),
     )
@@ -75,7 +76,7 @@ def cloud_run_job(subject: RenderedDeployment) -> str:
         f"A job of Cloud Run that keeps {name} as its profile says. It mounts the bucket, which has the profile and "
         "its tpudeploy.lock.json in deploy/. Build IMAGE from the Dockerfile of tpudeploy.",
         "About 30 s of 1 vCPU and 512 MiB every ten minutes: 130,000 vCPU-seconds a month, within the free tier of "
-        "Cloud Run, else about $2.50. The schedule is $0.10 a month.",
+        "Cloud Run, else about $2.50. The schedule is $0.10 a month. These prices are unverified.",
         f"{account} has {_ROLES}; {_ACCOUNT}-start has roles/run.invoker on the job alone.",
         commands=(
             f"gcloud run jobs replace FILE --project={project} --region=us-central1",
@@ -124,8 +125,8 @@ def github_workflow(subject: RenderedDeployment) -> str:
     head = _comment(
         f".github/workflows/tpudeploy-{name}.yml: keeps {name} as the profile on the default branch says. Anyone who "
         "can merge there can spend money here.",
-        "A private repository pays for about 2,900 minutes a month, 2,000 of them free; a public one pays nothing. "
-        "GitHub may start a schedule late, or leave one out.",
+        "A private repository pays for about 2,900 minutes a month, 2,000 of them free (unverified); a public one pays "
+        "nothing. GitHub may start a schedule late, or leave one out.",
         f"The account has {_ROLES}, and is bound to this repository's default branch alone.",
     )
     command = shlex.join(["tpudeploy", "apply", "-auto-approve", "-lock-timeout=5m", profile])
