@@ -22,7 +22,7 @@ CELL = {
         "endpoint": {"model_names": ["google/gemma-4-E2B-it"]},
         "load": [{"phase": {"concurrency": 64}}],
     },
-    "request_count": {"unit": "requests", "avg": 2000.0},
+    "request_count": {"unit": "requests", "avg": 1200.0},
     "benchmark_duration": {"unit": "sec", "avg": 60.0},
     "input_sequence_length": {"unit": "tokens", "avg": 4096.0},
     "output_sequence_length": {"unit": "tokens", "avg": 256.0},

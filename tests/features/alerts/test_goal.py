@@ -21,7 +21,7 @@ def cell(streams: int, rate: float, p95: float, context: int = 4096) -> str:
             "endpoint": {"model_names": ["google/gemma-4-E2B-it"]},
             "load": [{"phase": {"concurrency": streams}}],
         },
-        "request_count": {"unit": "requests", "avg": 2000.0},
+        "request_count": {"unit": "requests", "avg": 60 * rate},
         "benchmark_duration": {"unit": "sec", "avg": 60.0},
         "input_sequence_length": {"unit": "tokens", "avg": float(context)},
         "output_sequence_length": {"unit": "tokens", "avg": 256.0},

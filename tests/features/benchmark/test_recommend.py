@@ -38,6 +38,7 @@ def _cell(streams: int, rate: float, first_ms: float) -> Mapping[str, Any]:
         **AIPERF,
         "input_config": {**AIPERF["input_config"], "load": [{"phase": {"concurrency": streams}}]},  # type: ignore[dict-item]  # a dict of dicts
         "effective_concurrency": {"unit": "requests", "avg": float(streams)},
+        "request_count": {"unit": "requests", "avg": 60 * rate},
         "request_throughput": {"unit": "requests/sec", "avg": rate},
         "output_token_throughput": {"unit": "tokens/sec", "avg": 256 * rate},
         "time_to_first_token": {"unit": "ms", "avg": first_ms, "p50": first_ms, "p95": first_ms * 2, "count": 200},
