@@ -243,7 +243,7 @@ class StateBackend(Protocol):
     def budgets(self) -> tuple[str, bytes] | None:
         """Return the name and the content of budgets.yaml beside the states, or None without one.
 
-        Raise `errors.StateUnreadable` if it cannot be read.
+        Raise `errors.StateUnreadable` if it cannot be read, `errors.Fault` if its store does not answer.
         """
         ...
 

@@ -358,7 +358,7 @@ def published_endpoints(world: World, goal: Goal) -> tuple[ReplicaEndpoint, ...]
             return ()
         router = published_router(document)
         urls = _believable_urls(world, goal, document)
-    except (errors.StateUnreadable, errors.QueryFailed, ValueError):
+    except (errors.StateUnreadable, errors.QueryFailed, errors.Fault, errors.Denied, ValueError):
         # Whoever needs the document or the state reports that it cannot be read.
         return ()
     replicas = _replica_urls(document)

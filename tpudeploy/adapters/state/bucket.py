@@ -135,6 +135,8 @@ class BucketState:
         folder = f"{self._prefix}ledger/"
         try:
             entries = self._objects.list_under(folder)
+        except errors.Fault:
+            raise  # the run looks again
         except errors.CloudError as cause:
             raise errors.StateUnreadable(f"{self._objects.name(folder)} cannot be read: {cause}") from cause
         return ledger.parse_lines("\n".join(one.metadata.get(_LINE, "") for one in entries))
@@ -143,6 +145,8 @@ class BucketState:
         key = f"{self._prefix}budgets.yaml"
         try:
             stored_object = self._objects.get(key)
+        except errors.Fault:
+            raise  # the run looks again
         except errors.CloudError as cause:
             raise errors.StateUnreadable(f"{self._objects.name(key)} cannot be read: {cause}") from cause
         return None if stored_object is None else (self._objects.name(key), stored_object.content)
