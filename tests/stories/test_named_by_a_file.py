@@ -83,10 +83,16 @@ FORGERIES: dict[str, Callable[[dict[str, Any], str], dict[str, Any]]] = {
     },
     "a router": lambda document, url: {**document, "url": url, "router": _router(url)},
     "a router beside the real address": lambda document, url: {**document, "router": _router(url)},
+    "an address that calls itself confirmed": lambda document, url: {**document, "url": url, "confirmed": True},
     "a router of the user's own": lambda document, url: {
         **document, "url": url, "router": {**_router(url), "host": "own"}
     },
 }  # fmt: skip
+# Nothing reads an address there, but `output` prints it.
+PRINTED_FORGERIES = {
+    **FORGERIES,
+    "a second address, by the printed name": lambda document, url: {**document, "endpoint": url},
+}
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
@@ -112,7 +118,7 @@ def test_no_key_and_no_prompt_go_to_an_address_that_only_a_file_names(
     assert not stranger.requests
 
 
-@pytest.mark.parametrize("forgery", FORGERIES)
+@pytest.mark.parametrize("forgery", PRINTED_FORGERIES)
 def test_an_address_that_only_a_file_names_is_reported_as_not_confirmed(
     cli: Open, stranger: Stranger, forgery: str
 ) -> None:
@@ -121,7 +127,7 @@ def test_an_address_that_only_a_file_names_is_reported_as_not_confirmed(
     assert (right.code, right.err) == (0, "")
     assert json.loads(at.run("output", "gemma", "-json").out)["confirmed"] is True
     document = json.loads(_document(at).read_text("utf-8"))
-    forged = FORGERIES[forgery](document, stranger.url)
+    forged = PRINTED_FORGERIES[forgery](document, stranger.url)
     _document(at).write_text(json.dumps(forged), "utf-8")
     is_named = forged["url"] == stranger.url
     for words in (
@@ -142,6 +148,26 @@ def test_an_address_that_only_a_file_names_is_reported_as_not_confirmed(
     assert applied.code == 0
     assert stranger.url not in applied.out
     assert not stranger.requests
+
+
+@pytest.mark.parametrize("replicas", [5, {}, ["http://127.0.0.1:1"], [{"replica": 0}], [{"url": 5}]], ids=str)
+def test_a_document_with_another_list_of_replicas_is_not_used(cli: Open, replicas: object) -> None:
+    at = _deployed(cli)
+    right = json.loads(_document(at).read_text("utf-8"))
+    _document(at).write_text(json.dumps({**right, "replicas": replicas}), "utf-8")
+    for words in (
+        *COMMANDS,
+        ("output",),
+        ("output", "gemma"),
+        ("render", "gemma.yaml", "router"),
+        ("dashboard", "-once"),
+    ):
+        shown = at.run(*words)
+        assert shown.code != 70, (words, shown.all)
+    refused = at.run("output", "gemma")
+    assert (refused.code, "has another form of replicas" in refused.words) == (1, True)
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert json.loads(_document(at).read_text("utf-8"))["replicas"] == right["replicas"]
 
 
 def test_addresses_are_not_called_confirmed_while_google_does_not_answer(cli: Open) -> None:

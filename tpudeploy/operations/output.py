@@ -148,10 +148,11 @@ def _outputs(
         urls, cause = None, error.message
     # Earlier versions published no list: it is empty until the next apply.
     replicas = [{**row, "confirmed": _is_confirmed(row.get("url"), urls)} for row in endpoint.get("replicas", [])]
+    verdict = {"endpoint": endpoint["url"], "confirmed": _is_confirmed(endpoint["url"], urls)}
     outputs = {
-        "endpoint": endpoint["url"],
-        "confirmed": _is_confirmed(endpoint["url"], urls),
+        **verdict,
         **endpoint,
+        **verdict,  # again: the file may have keys of these names
         "router": endpoint.get("router"),
         "replicas": replicas,
     }

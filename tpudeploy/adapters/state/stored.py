@@ -54,7 +54,10 @@ def dump_endpoint(body: Mapping[str, object]) -> str:
 
 
 def load_endpoint(text: bytes, *, source: str) -> Mapping[str, object]:
-    """Return the endpoint. Raise `errors.StateUnreadable`, which names `source`, if it has no `url`."""
+    """Return the endpoint. Raise `errors.StateUnreadable`, which names `source`, if it has no `url` or another list.
+
+    Documents of earlier versions have no `replicas`.
+    """
     hint = "Run `tpudeploy apply` to write it again."
     try:
         body = json.loads(text)
@@ -62,4 +65,11 @@ def load_endpoint(text: bytes, *, source: str) -> Mapping[str, object]:
         raise errors.StateUnreadable(f"{source} cannot be read: {cause}.", hint=hint) from cause
     if not isinstance(body, dict) or not isinstance(body.get("url"), str):
         raise errors.StateUnreadable(f"{source} names no endpoint.", hint=hint)
+    replicas = body.get("replicas", [])
+    if not isinstance(replicas, list) or not all(isinstance(row, dict) and _has_address(row) for row in replicas):
+        raise errors.StateUnreadable(f"{source} has another form of replicas.", hint=hint)
     return body
+
+
+def _has_address(row: Mapping[str, object]) -> bool:
+    return isinstance(row.get("url"), str) and isinstance(row.get("slice"), str) and isinstance(row.get("replica"), int)
