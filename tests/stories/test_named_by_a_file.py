@@ -89,7 +89,7 @@ FORGERIES: dict[str, Callable[[dict[str, Any], str], dict[str, Any]]] = {
     },
 }  # fmt: skip
 # Nothing reads an address there, but `output` prints it.
-PRINTED_FORGERIES = {
+PRINTED_FORGERIES: dict[str, Callable[[dict[str, Any], str], dict[str, Any]]] = {
     **FORGERIES,
     "a second address, by the printed name": lambda document, url: {**document, "endpoint": url},
 }
@@ -162,10 +162,10 @@ def test_a_document_with_another_list_of_replicas_is_not_used(cli: Open, replica
         ("render", "gemma.yaml", "router"),
         ("dashboard", "-once"),
     ):
-        shown = at.run(*words)
-        assert shown.code != 70, (words, shown.all)
-    refused = at.run("output", "gemma")
-    assert (refused.code, "has another form of replicas" in refused.words) == (1, True)
+        result = at.run(*words)
+        assert result.code != 70, (words, result.all)
+    answer = at.run("output", "gemma")
+    assert (answer.code, "has another form of replicas" in answer.words) == (1, True)
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert json.loads(_document(at).read_text("utf-8"))["replicas"] == right["replicas"]
 

@@ -121,7 +121,9 @@ class HttpProbe:
 
     def _keep(self, server: tuple[str, ...], proof: _Proof) -> _Proof:
         with self._lock:
-            self._proofs[server] = proof
+            # What no longer counts goes: a process that watches for weeks meets many servers.
+            oldest = self._clock.now() - _PROOF_SECONDS
+            self._proofs = {name: each for name, each in self._proofs.items() if each.at > oldest} | {server: proof}
         return proof
 
     def load(self, attempt: Attempt, slice_: Slice) -> ServerLoad:

@@ -39,11 +39,14 @@ class CostWall:
 
         Raise `errors.ConfigError` for budgets.yaml that cannot be used, `errors.StateError` for what is not readable.
         """
-        file = self._world.state.budgets()
-        team = None if file is None else parse_budgets(*file)
+        team = _team_budgets(self._world.state)
         if team is None and self._ceiling is None and deployment.cost_budget is None:
             return None
         return CostCheck(self._world, deployment, state, team, self._ceiling)
+
+    def is_shared(self) -> bool:
+        """Return whether a limit counts what several deployments cost. Raise as `opened`."""
+        return _is_shared(_team_budgets(self._world.state), self._ceiling)
 
     @contextmanager
     def admitting(
@@ -54,8 +57,7 @@ class CostWall:
         It raises `errors.StateConflict` if the lock was lost meanwhile. Raise `NotAdmitted` if the request is no longer
         within the limits, because another run has requested something since it was decided.
         """
-        check = None if deployment is None else self.opened(deployment, state)
-        if deployment is None or check is None or not check.is_shared:
+        if deployment is None or not self.is_shared():
             yield lambda: None
             return
         with holding_budgets(self._world) as prove:
@@ -85,8 +87,8 @@ class CostCheck:
         self._team = team
         self._ceiling = ceiling
         self._now = world.clock.now()
-        self.is_shared = team is not None or (ceiling is not None and len(ceiling.deployments) > 1)
-        names = [name for name in world.state.names() if name != state.deployment] if self.is_shared else []
+        is_shared = _is_shared(team, ceiling)
+        names = [name for name in world.state.names() if name != state.deployment] if is_shared else []
         self._others = tuple(states_by_name(world.state, names).values()) if names else ()
         self._charges = charges(world.state.ledger(), (state, *self._others), self._now)
 
@@ -119,13 +121,21 @@ class CostCheck:
         return short
 
 
+def _team_budgets(backend: StateBackend) -> TeamBudgets | None:
+    file = backend.budgets()
+    return None if file is None else parse_budgets(*file)
+
+
+def _is_shared(team: TeamBudgets | None, ceiling: CostCeiling | None) -> bool:
+    return team is not None or (ceiling is not None and len(ceiling.deployments) > 1)
+
+
 def budgets_now(backend: StateBackend, deployments: Iterable[Deployment], now: float) -> tuple[BudgetUse, ...]:
     """Return the use of each budget of these deployments and of their team; none without budgets.
 
     Raise as `CostWall.opened` does.
     """
-    file = backend.budgets()
-    team = None if file is None else parse_budgets(*file)
+    team = _team_budgets(backend)
     own = {each.name: each.cost_budget for each in deployments if each.cost_budget is not None}
     if team is None and not own:
         return ()
@@ -136,12 +146,12 @@ def budgets_now(backend: StateBackend, deployments: Iterable[Deployment], now: f
     return tuple(budget_uses(situation, own, team))
 
 
-def planned_shortfalls(world: World, goals: Iterable[Goal], ceiling: CostCeiling | None = None) -> Iterator[Diagnostic]:
+def planned_shortfalls(world: World, goals: Iterable[Goal]) -> Iterator[Diagnostic]:
     """Yield a warning for each slice of a plan that no place would be asked for, because it could exceed a budget.
 
-    Raise as `CostWall.opened` does.
+    Each deployment is counted beside what is alive, not beside the others of the plan. Raise as `CostWall.opened` does.
     """
-    wall = CostWall(world, ceiling)
+    wall = CostWall(world)
     for goal in goals:
         new_replicas = [change.replica for change in goal.changes if change.action is Action.CREATE]
         if goal.deployment is None or not new_replicas:
@@ -153,9 +163,8 @@ def planned_shortfalls(world: World, goals: Iterable[Goal], ceiling: CostCeiling
         for replica in new_replicas:
             short = _least_shortfall(check, replica, goal.deployment.candidates)
             if short is not None:
-                error = over_budget(goal.name, replica, short)
-                message = error.message.replace(" is not requested,", " would not be requested,")
-                yield Diagnostic(code=error.code, message=message, severity=Severity.WARNING, hint=error.hint)
+                error = over_budget(goal.name, replica, short, outcome="would not be requested")
+                yield Diagnostic(code=error.code, message=error.message, severity=Severity.WARNING, hint=error.hint)
 
 
 def _least_shortfall(check: CostCheck, replica: int, candidates: Iterable[Candidate]) -> Shortfall | None:
@@ -169,10 +178,10 @@ def _least_shortfall(check: CostCheck, replica: int, candidates: Iterable[Candid
     return least
 
 
-def over_budget(name: str, replica: int, short: Shortfall) -> BudgetExceeded:
+def over_budget(name: str, replica: int, short: Shortfall, *, outcome: str = "is not requested") -> BudgetExceeded:
     """Return the error of a request that was not sent."""
     return BudgetExceeded(
-        f"{address(name, replica)} is not requested, because it could exceed a budget: {short.arithmetic}.",
+        f"{address(name, replica)} {outcome}, because it could exceed a budget: {short.arithmetic}.",
         hint="What runs is untouched. `tpudeploy cost` shows what was spent. An earlier lifecycle.end, a cheaper place"
         f" or a higher {short.period.key} makes room.",
     )

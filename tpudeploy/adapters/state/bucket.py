@@ -133,22 +133,14 @@ class BucketState:
 
     def ledger(self) -> tuple[LedgerLine, ...]:
         folder = f"{self._prefix}ledger/"
-        try:
+        with self._reading(folder):
             entries = self._objects.list_under(folder)
-        except errors.Fault:
-            raise  # the run looks again
-        except errors.CloudError as cause:
-            raise errors.StateUnreadable(f"{self._objects.name(folder)} cannot be read: {cause}") from cause
         return ledger.parse_lines("\n".join(one.metadata.get(_LINE, "") for one in entries))
 
     def budgets(self) -> tuple[str, bytes] | None:
         key = f"{self._prefix}budgets.yaml"
-        try:
+        with self._reading(key):
             stored_object = self._objects.get(key)
-        except errors.Fault:
-            raise  # the run looks again
-        except errors.CloudError as cause:
-            raise errors.StateUnreadable(f"{self._objects.name(key)} cannot be read: {cause}") from cause
         return None if stored_object is None else (self._objects.name(key), stored_object.content)
 
     def enter(self, line: LedgerLine) -> None:
@@ -161,6 +153,16 @@ class BucketState:
 
     def close(self) -> None:
         self._locks.close()
+
+    @contextmanager
+    def _reading(self, key: str) -> Iterator[None]:
+        """Raise `errors.StateUnreadable` for what Google refuses. After a fault, the run looks again."""
+        try:
+            yield
+        except errors.Fault:
+            raise
+        except errors.CloudError as cause:
+            raise errors.StateUnreadable(f"{self._objects.name(key)} cannot be read: {cause}") from cause
 
     def _publish(self, key: str, body: Mapping[str, object] | None) -> None:
         stored_object = self._objects.get(key)

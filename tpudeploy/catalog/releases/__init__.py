@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -52,11 +53,7 @@ def programs(libtpu: str) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
     """
     numbers = tuple(int(number) for number in libtpu.split("."))
     version = next(read for first, read in _LIBTPU if numbers >= first)
-    import json
-
-    folder = __file__.rpartition("__init__")[0]
-    rows: Mapping[str, Any] = json.loads(__loader__.get_data(f"{folder}libtpu-{version}.json"))  # type: ignore[name-defined] # every module has one
-    return {name: table for name, table in rows.items() if isinstance(table, dict)}
+    return {name: table for name, table in _content(f"libtpu-{version}").items() if isinstance(table, dict)}
 
 
 def _newest() -> Release:
@@ -67,13 +64,14 @@ def _newest() -> Release:
 
 @lru_cache(maxsize=8)
 def _read(version: str) -> Release | None:
+    for engine in (ENGINE, _PLAIN):
+        with suppress(OSError):
+            return _content(f"{engine}-{version}")
+    return None
+
+
+def _content(name: str) -> Mapping[str, Any]:
     import json
 
     folder = __file__.rpartition("__init__")[0]
-    for engine in (ENGINE, _PLAIN):
-        try:
-            content = __loader__.get_data(f"{folder}{engine}-{version}.json")  # type: ignore[name-defined] # every module has one
-        except OSError:
-            continue
-        return dict(json.loads(content))
-    return None
+    return dict(json.loads(__loader__.get_data(f"{folder}{name}.json")))  # type: ignore[name-defined] # every module has one

@@ -20,9 +20,8 @@ from tpudeploy.domain.serialization import to_json
 from tpudeploy.features.benchmark.recommendation import HOURS_PER_MONTH, Choice, Recommendation, Workload
 from tpudeploy.features.benchmark.run import Cell, Run
 from tpudeploy.reconcile import prices
-from tpudeploy.sizing.budget import compute_budget
 from tpudeploy.sizing.checks import check
-from tpudeploy.sizing.search import STAGES_KEY, SizingRemedy, host_stages, tunings
+from tpudeploy.sizing.search import STAGES_KEY, SizingRemedy, budget_with, host_stages, splits, tunings
 from tpudeploy.sizing.serve import ServingAnswer, ServingCapacity, can_serve
 from tpudeploy.sizing.sweep import fault
 
@@ -211,29 +210,17 @@ def _ways(
 
 
 def _splits(present: HbmBudget, kind: AcceleratorType, workload: Workload) -> Iterator[HbmBudget]:
-    """Yield each split of the slice, at the least length and sequences for the workload."""
+    """Yield each split of the slice, one copy first, at the least length and sequences for the workload."""
     tokens = workload.context_tokens + workload.output_tokens
     length = min(-(-tokens // _LENGTH_STEP) * _LENGTH_STEP, max(present.model.max_position, tokens))
-    engine = replace(present.engine, max_model_len=length)
-    for data in (n for n in range(1, kind.devices + 1) if kind.hosts == 1 and kind.devices % n == 0):
-        sized = compute_budget(
-            present.model,
-            kind,
-            replace(
-                engine,
-                tensor_parallel=kind.devices // data,
-                data_parallel=data,
-                pipeline_parallel=1,
-                max_num_seqs=max(engine.max_num_seqs, -(-workload.users // data)),
-            ),
-        )
-        if isinstance(sized, HbmBudget):
-            yield sized
-    if kind.hosts > 1:
-        most = max(engine.max_num_seqs, workload.users)
-        stages = host_stages(replace(present, engine=replace(engine, max_num_seqs=most)), kind)
-        if stages is not None:
-            yield stages
+    short = replace(present, engine=replace(present.engine, max_model_len=length))
+    ways = reversed([*splits(short, kind, kind.devices)]) if kind.hosts == 1 else [host_stages(short, kind)]
+    for way in ways:
+        if way is not None:
+            users = -(-workload.users // way.engine.data_parallel)
+            wide = budget_with(way, max_num_seqs=max(way.engine.max_num_seqs, users))
+            if wide is not None:
+                yield wide
 
 
 def _generation(choice: Choice) -> str:
