@@ -43,21 +43,30 @@ class Listings:
     def since(
         self, moment: float, project: str, zones: Collection[Zone], backends: frozenset[Backend], *, machines: bool
     ) -> Listing | None:
-        """Return a list that was begun at `moment` or later, or None while the last one is too young for another.
+        """Return a list that was begun at `moment` or later. None: the last one is too young, or another is under way.
 
-        With `machines`, it has the nodes whose queued resource is gone. Raise `errors.CloudError` if the project cannot
-        be listed.
+        No run waits for the list of another: Google may take a minute to answer. With `machines`, it has the nodes
+        whose queued resource is gone. Raise `errors.CloudError` if the project cannot be listed.
         """
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            return self._since(moment, project, zones, backends, machines=machines)
+        finally:
+            self._lock.release()
+
+    def _since(
+        self, moment: float, project: str, zones: Collection[Zone], backends: frozenset[Backend], *, machines: bool
+    ) -> Listing | None:
         key = (project, backends, machines)
-        with self._lock:
-            last, now = self._last.get(key), self._world.clock.now()
-            if last is not None and last.began >= moment:
-                return last.listing
-            if last is not None and now - last.began < _INTERVAL:
-                return None
-            listing = self._world.cloud.list_marked(project, sorted(zones), machines=machines, backends=backends)
-            self._last[key] = _Search(began=now, listing=listing)
-            return listing
+        last, now = self._last.get(key), self._world.clock.now()
+        if last is not None and last.began >= moment:
+            return last.listing
+        if last is not None and now - last.began < _INTERVAL:
+            return None
+        listing = self._world.cloud.list_marked(project, sorted(zones), machines=machines, backends=backends)
+        self._last[key] = _Search(began=now, listing=listing)
+        return listing
 
 
 class StraySearch:
