@@ -82,7 +82,7 @@ def test_ctrl_c_in_the_middle_is_saved_and_the_next_run_goes_on_without_asking(c
     )  # so that however slow this machine is, the queue has not moved
     hasty = {**cloud.environment, **HASTE}
     with person("apply", "-auto-approve", "gemma.yaml", folder=folder, environment=hasty) as somebody:
-        somebody.waits_for("In the queue of us-east5-a")
+        somebody.waits_for("Queued in us-east5-a")
         assert somebody.types(INTERRUPT).stays_to_the_end() == 130
         assert "Work in progress is saved." in somebody.read
         assert "Traceback" not in somebody.read

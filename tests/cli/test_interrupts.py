@@ -89,7 +89,7 @@ def test_an_interrupted_destroy_names_what_is_not_gone_and_goes_on(cli: Open) ->
     (name,) = at.slices
     result = interrupted(at, 60, "destroy", "-auto-approve", "gemma.yaml")
     assert result.code == 130
-    assert f"Still outstanding: {name} (us-east5-a, spot): given up, not gone yet; $1.40/h." in result.err
+    assert f"Still outstanding: {name} (us-east5-a, spot): abandoned, deletion pending; $1.40/h." in result.err
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
     assert at.slices == {}
 

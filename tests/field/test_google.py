@@ -570,4 +570,4 @@ def test_a_profile_that_meets_it_everywhere_stops_soon_and_names_the_remedy(
     if (
         layer == "L1"
     ):  # what an operation or a queued resource says comes later, when other requests may be on their way
-        assert stopped.err.count("Asking for") == zones
+        assert stopped.err.count("Requesting") == zones

@@ -264,7 +264,7 @@ def test_a_cancelled_job_saves_what_it_began_within_the_seconds_that_it_has(tmp_
         _, _, outputs = _run("plan", tmp_path, around)
         with _step("apply", tmp_path, {**around, "ACCEPT": outputs["fingerprint"]}) as process:
             assert process.stdout is not None
-            while "In the queue of" not in process.stdout.readline():
+            while "Queued in" not in process.stdout.readline():
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
             output, _ = process.communicate(timeout=DEADLINE)

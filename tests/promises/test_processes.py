@@ -139,7 +139,7 @@ def test_a_google_call_that_does_not_return_keeps_nobody_waiting_and_what_it_did
 ) -> None:
     emulator.script({"fault": "slow", "method": CREATE, "seconds": NEVER, "times": len(profiles)})
     with command(emulator, folder, "apply", "-auto-approve", *where, *profiles, step=FOR_THE_STEP) as run:
-        heard(run, "Asking for", times=len(profiles))
+        heard(run, "Requesting", times=len(profiles))
         until(lambda: len(states(emulator)) == len(profiles))
         run.send_signal(number)
         result = run.communicate(timeout=DEADLINE)[0]
@@ -202,7 +202,7 @@ def test_a_step_that_ends_within_moments_is_waited_for_and_nothing_new_begins(
 def test_the_second_signal_ends_it_at_once_with_the_intent_in_the_state(emulator: Emulator, folder: Path) -> None:
     emulator.script({"fault": "slow", "method": CREATE, "seconds": NEVER, "times": 1})
     with command(emulator, folder, "apply", "-auto-approve", "gemma.yaml") as run:
-        heard(run, "Asking for")
+        heard(run, "Requesting")
         until(lambda: bool(states(emulator)))
         run.send_signal(signal.SIGINT)
         heard(run, "no new step starts")
@@ -245,7 +245,7 @@ def test_a_destroy_that_is_interrupted_says_what_is_still_there_and_goes_on(
         run.send_signal(number)
         result = run.communicate(timeout=DEADLINE)[0]
     assert run.returncode == 130, result
-    assert "given up, not gone yet" in result
+    assert "abandoned, deletion pending" in result
     assert ended(emulator, folder, "destroy", "-auto-approve", "gemma.yaml") == 0
     assert states(emulator) == []
 

@@ -152,7 +152,7 @@ def _is_measured(chain: Chain) -> None:
 def _takes_over_a_changed_flag_in_place(chain: Chain) -> None:
     (before,) = chain.emulator.live()["us-east5-a"]
     applied = chain.run("apply", "-auto-approve", chain.write(PROFILE.replace("1024", "512")))
-    assert "Change handed to the node" in applied
+    assert "Change sent to the node" in applied
     assert "max_model_len 512 512 (api, log) in effect" in chain.run("verify", "tiny.yaml")
     assert list(chain.emulator.live()["us-east5-a"]) == [before]
 

@@ -312,10 +312,10 @@ RUN: Mapping[str, Any] = {"tpu.type": "v6e-1", "placement.max_run_duration": "4h
         ),
         pytest.param(granted(expires_at=NOW + HOUR), "$11.23/h", id="a slice that was granted"),
         pytest.param(granted(Zone("xx-west1-a")), "at an unknown price", id="its price is not known"),
-        pytest.param(releasing(expires_at=NOW + HOUR), "given up, not gone yet", id="a request that was given up"),
+        pytest.param(releasing(expires_at=NOW + HOUR), "abandoned, deletion pending", id="a request that was given up"),
         pytest.param(
             serving(releasing_at=NOW),
-            "given up, not gone yet; $11.23/h",
+            "abandoned, deletion pending; $11.23/h",
             id="a slice that was given up is still billed",
         ),
     ],

@@ -52,7 +52,7 @@ def test_words_that_nobody_has_seen_are_passed_on_and_held_against_the_place_for
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     assert words in applied.err
-    assert f"Refused in {A}, spot (unknown); not asked there again for 30s" in applied.err
+    assert f"Refused in {A}, spot (unknown); next attempt there in 30s" in applied.err
     assert at.requested_zones() == [A, B]
     (refused,) = at.state()["records"][0]["refusals"]
     assert refused["known"] is False
@@ -83,7 +83,7 @@ def test_with_every_zone_full_it_waits_and_asks_again_ever_later(cli: Open) -> N
     assert applied.code == 0, applied.all
     assert at.requested_zones() == [A, B, ELSEWHERE] * 3 + [A]
     assert at.clock.now() - began > 200
-    assert "not asked there again for 1m 0s" in applied.err
+    assert "next attempt there in 1m 0s" in applied.err
 
 
 def test_where_no_zone_has_quota_it_says_so_at_once_and_a_rerun_asks_anew(cli: Open) -> None:

@@ -25,8 +25,8 @@ def test_the_phases_of_the_boot_are_told_as_they_come(cli: Open) -> None:
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     phases = [
-        "Asking for v6e-1 in us-east5-a, spot",
-        "In the queue of us-east5-a, spot (WAITING_FOR_RESOURCES)",
+        "Requesting v6e-1 in us-east5-a, spot",
+        "Queued in us-east5-a, spot (WAITING_FOR_RESOURCES)",
         "Provisioning in us-east5-a, spot",
         "docker",
         "image",

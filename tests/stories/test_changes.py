@@ -113,8 +113,8 @@ def test_a_node_that_does_not_hear_is_reset_where_that_is_approved(cli: Open, no
     at.write(SHORTER)
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 0, changed.all
-    assert "Change handed to the node" in changed.err
-    assert "Reset asked for" in changed.err
+    assert "Change sent to the node" in changed.err
+    assert "Reset requested" in changed.err
     assert (_node(at), _resets(at)) == (before, 1)
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 

@@ -77,8 +77,8 @@ def test_every_view_names_the_api(cli: Open) -> None:
     assert "requested from queued-resource and gce-instance: spot in us-east5-a, us-east5-b" in planned.words
     assert "up to 2 slices may be billed at one time" in planned.words
     result = at.run("apply", "-auto-approve", profile)
-    assert "Asking for v6e-1 in us-east5-a, spot [" in result.words, result.all
-    assert "Asking for v6e-1 in us-east5-b, spot, gce-instance [" in result.words
+    assert "Requesting v6e-1 in us-east5-a, spot [" in result.words, result.all
+    assert "Requesting v6e-1 in us-east5-b, spot, gce-instance [" in result.words
     assert "(v6e-1, us-east5-b, spot, gce-instance)" in at.run("status", profile).words
     zones = at.run("zones", profile).words
     assert "us-east5-b spot gce-instance" in zones, zones
@@ -163,7 +163,7 @@ def test_a_lone_request_at_a_silent_api_does_not_end_the_search_at_the_other(cli
     assert at.slices.get(current_slice(at)) == "RUNNING", result.all
     assert result.all.count("us-east5-a does not answer at the TPU API: ") == 1
     assert "Still waiting: us-east5-a does not answer; refused in 1 place (stockout)" in result.words
-    assert "No answer, looking again" not in result.all
+    assert "No answer, retrying" not in result.all
     # The request at the silent API is named at the end, and deleted by a run that finds the API answering.
     assert len(at.state()["records"][0]["attempts"]) == 2
     assert "the slices that it replaced are not deleted yet" in result.err, result.err
@@ -177,7 +177,7 @@ def test_an_outage_of_both_apis_is_no_reason_for_more_requests(cli: Open) -> Non
     at = cli(nodes="simulated", trouble=[{"fault": "unavailable", "method": "*.get"}])
     result = at.run("apply", "-auto-approve", at.write(AUTO), "-timeout", "2h")
     assert result.code == 1, result.all
-    assert "No answer, looking again" in result.all
+    assert "No answer, retrying" in result.all
     # What may still be granted is named, with what to do.
     assert "Still outstanding: gemma-" in result.words
     assert "Run `tpudeploy apply` again to continue from here, or `tpudeploy destroy` to delete them." in result.words

@@ -38,7 +38,7 @@ def test_hours_of_refusals_are_told_once_a_place_and_then_summed_up(cli: Open) -
     assert set(refused.values()) == {1}
     assert "Still waiting: 4 queued; refused in 4 places (3 stockout, 1 quota-none)" in applied.err
     assert 15 < applied.err.count("Still waiting") < 30
-    assert applied.err.count("In the queue of us-east5-b, spot") == 1
+    assert applied.err.count("Queued in us-east5-b, spot") == 1
     assert len(lines) < 110
     assert sum("Serving at" in line for line in lines) == 1
 
@@ -57,7 +57,7 @@ def test_a_place_that_gave_something_is_told_of_anew(cli: Open) -> None:
     at.clock.on_advance.remove(stop)
     assert len(at.requested_zones()) == 4
     assert watched.err.count("Refused in us-east5-a") == 2
-    assert watched.err.count("Asking for") == 2
+    assert watched.err.count("Requesting") == 2
     assert watched.err.count("Serving at") == 2
 
 
@@ -109,7 +109,7 @@ def test_what_a_run_leaves_behind_is_named_with_its_end_and_the_most_it_may_cost
 
     at.clock.sleep(5400 + 600)
     late = at.run("apply", "-auto-approve", "-timeout", "1s", profile)
-    assert "given up, not gone yet" in late.err
+    assert "abandoned, deletion pending" in late.err
 
 
 def test_what_is_granted_has_its_price_and_no_longer_lapses(cli: Open) -> None:

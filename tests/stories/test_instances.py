@@ -285,4 +285,4 @@ def test_a_zone_that_preempts_instances_while_they_boot_is_not_asked_again_for_h
     applied = at.run("apply", "-auto-approve", "-timeout", "2h", at.write(INSTANCE))
     assert applied.code == 0, applied.all
     assert at.requested_zones() == ["us-east5-a", "us-east5-b"]
-    assert "Failed landing in us-east5-a, spot, gce-instance (preempted); not asked there again for 2h" in applied.err
+    assert "Failed landing in us-east5-a, spot, gce-instance (preempted); next attempt there in 2h" in applied.err

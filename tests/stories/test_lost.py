@@ -32,7 +32,7 @@ def test_a_zone_that_takes_a_slice_back_while_it_boots_is_not_asked_again_for_ho
     assert applied.err.count("Serving at") == 1
     assert at.requested_zones()[:4] == [A, B, CENTRAL, WEST]
     assert WEST not in at.requested_zones()[4:]
-    assert f"Failed landing in {WEST}, spot (preempted); not asked there again for 2h" in applied.err
+    assert f"Failed landing in {WEST}, spot (preempted); next attempt there in 2h" in applied.err
     holds(at)
 
 

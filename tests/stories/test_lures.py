@@ -28,7 +28,7 @@ def test_a_zone_that_preempts_within_minutes_is_asked_once_in_two_hours(cli: Ope
     assert applied.code == 0, applied.all
     assert at.clock.now() - began < 2.1 * HOUR
     assert Counter(at.requested_zones())[A] == 1
-    assert f"Failed landing in {A}, spot (preempted); not asked there again for 2h" in applied.err
+    assert f"Failed landing in {A}, spot (preempted); next attempt there in 2h" in applied.err
     assert "Google took gemma-" in applied.err
     holds(at)
 

@@ -92,7 +92,7 @@ def test_a_watch_ends_it_at_night_and_starts_it_in_the_morning_for_days(cli: Ope
     assert not any(nights)
     for day in (1, 2):
         assert any(is_billed for after, is_billed in seen if day * DAY < after < day * DAY + 2 * HOUR)
-    assert "Its hours have begun (lifecycle.hours" in result.all
+    assert "Hours started (lifecycle.hours" in result.all
 
 
 def test_nights_count_for_an_end_and_what_has_ended_stays_ended_in_the_morning(cli: Open) -> None:

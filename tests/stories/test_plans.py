@@ -120,7 +120,7 @@ def test_destroy_before_create_removes_the_old_slice_before_it_asks_for_the_new(
     assert "-/+ destroy and then create replacement" in planned.words
     replaced = at.run("apply", "-auto-approve", profile)
     assert replaced.code == 0, replaced.all
-    assert replaced.err.index("Deleted gemma") < replaced.err.index("Asking for v6e-4")
+    assert replaced.err.index("Deleted gemma") < replaced.err.index("Requesting v6e-4")
     assert "Refused" not in replaced.err  # both at once would not fit the quota
     assert list(at.slices.values()) == ["ACTIVE"]
 

@@ -43,7 +43,7 @@ def test_google_is_told_of_a_bad_chip_and_the_next_apply_asks_another_zone(cli: 
     reported = at.run("report-host", "gemma[0]", "-auto-approve")
     assert reported.code == 0, reported.all
     assert "Reported the host of" in reported.out
-    assert f"Failed landing in {A}, spot, gce-instance (host-fault); not asked there again for 2h" in reported.err
+    assert f"Failed landing in {A}, spot, gce-instance (host-fault); next attempt there in 2h" in reported.err
     again = at.run("report-host", "gemma[0]", "-auto-approve")
     assert again.code == 0, again.all  # a repeated report is the same one: neither Google nor the place hears it twice
     assert [row["times"] for row in at.state()["records"][0]["refusals"]] == [1]

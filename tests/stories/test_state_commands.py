@@ -407,7 +407,7 @@ def test_a_held_lock_is_waited_for_as_long_as_one_says_and_no_longer(
         began = at.clock.now()
         result = at.run("apply", "-auto-approve", "-lock-timeout", "20s", "gemma.yaml", *where)
         assert (result.code, at.requested_zones()) == (10, [])
-        assert "gemma: Waiting for the lock, asking again in 1s: The state of gemma is locked by ada@" in result.err
+        assert "gemma: Waiting for the lock, retrying in 1s: The state of gemma is locked by ada@" in result.err
         assert 20 <= at.clock.now() - began < 25
         assert "Waiting" not in at.run("apply", "-auto-approve", "gemma.yaml", *where).err
 
@@ -420,7 +420,7 @@ def test_a_held_lock_is_waited_for_as_long_as_one_says_and_no_longer(
         monkeypatch.setenv("TPUDEPLOY_LOCK_TIMEOUT", "5m")
         result = at.run("apply", "-auto-approve", "gemma.yaml", *where)
         assert result.code == 0, result.all
-        assert "asking again in 16s" in result.err
+        assert "retrying in 16s" in result.err
     assert len(at.slices) == 1
 
 

@@ -39,7 +39,7 @@ def test_a_replacement_that_was_asked_for_creates_first_and_then_destroys(cli: O
     assert applied.code == 0, applied.all
     (new,) = at.slices
     assert new != old
-    assert applied.err.index("Asking for") < applied.err.index(f"Deleting {old}")
+    assert applied.err.index("Requesting") < applied.err.index(f"Deleting {old}")
     assert at.run("plan", profile, DETAILED).code == 0
 
 

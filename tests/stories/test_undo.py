@@ -216,7 +216,7 @@ def test_a_node_that_is_reset_into_a_bad_change_goes_back_too(cli: Open) -> None
     at.write(BAD)
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 13, changed.all
-    assert "Reset asked for" in changed.err
+    assert "Reset requested" in changed.err
     assert "The previous server serves on the same chips" in changed.err
     assert _endpoint(at) == endpoint
     at.write()

@@ -84,7 +84,7 @@ def test_out_of_time_with_a_slice_in_hand_it_says_so_and_names_what_has_yet_to_g
     assert stopped.code == code
     assert words in stopped.err
     assert f"({A}, spot): $" in stopped.err
-    assert f"({B}, spot): given up, not gone yet" in stopped.err
+    assert f"({B}, spot): abandoned, deletion pending" in stopped.err
 
 
 # What is granted while nobody looks: after how many seconds each request is given its machine.

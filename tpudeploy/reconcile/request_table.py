@@ -165,7 +165,7 @@ def describe_request(attempt: Attempt, now: float) -> str:
     """
     facts = []
     if attempt.releasing_at is not None:
-        facts.append("given up, not gone yet")
+        facts.append("abandoned, deletion pending")
     elif attempt.granted_at is None and attempt.provisioning_at is None and attempt.expires_at is not None:
         facts.append(f"lapses in {_format_span(attempt.expires_at - now)}")
     if attempt.granted_at is not None:

@@ -35,17 +35,17 @@ _COMPLETION = {
 }
 # The text of a slice's phase; the zone's name follows it.
 _PLACES: Mapping[str, str] = {
-    Phase.CREATING: "Received in",
-    Phase.QUEUED: "In the queue of",
+    Phase.CREATING: "Request accepted in",
+    Phase.QUEUED: "Queued in",
     Phase.PROVISIONING: "Provisioning in",
     Phase.UP: "Up in",
-    Phase.SUSPENDING: "Leaving",
-    Phase.LEAVING: "Leaving",
+    Phase.SUSPENDING: "Deleting in",
+    Phase.LEAVING: "Deleting in",
     Phase.HUSK: "Dead in",
     Phase.LOST: "Lost in",
 }
 # The text of each value of `events.Updated.what`.
-_UPDATES = {"node": "Node updated", "change": "Change handed to the node", "restart": "Reset asked for"}
+_UPDATES = {"node": "Node updated", "change": "Change sent to the node", "restart": "Reset requested"}
 
 
 def line(event: events.Event, paint: Paint, *, like: str = "") -> str:
@@ -59,8 +59,8 @@ def line(event: events.Event, paint: Paint, *, like: str = "") -> str:
 
 def _end_text(event: events.EndPassed | events.HoursBegan) -> str:
     if isinstance(event, events.HoursBegan):
-        return f"Its hours have begun ({event.why}): it starts"
-    return f"Its end has come ({event.why}): its slices are deleted"
+        return f"Hours started ({event.why}): starting"
+    return f"End reached ({event.why}): deleting its slices"
 
 
 def _text(event: events.Event, paint: Paint) -> str:  # noqa: PLR0911 - one return for each kind of event
@@ -114,10 +114,10 @@ def _wait_text(event: _WaitEvent, paint: Paint) -> str:
         case events.LockHeld():
             return f"{paint.yellow('Locked')} by {_lock_holder(event)}"
         case events.LockWaiting():
-            again = f"asking again in {words.duration(event.seconds)}"
+            again = f"retrying in {words.duration(event.seconds)}"
             return f"{paint.yellow('Waiting for the lock')}, {again}: {words.plain(event.message)}"
         case events.Retrying():
-            again = f"looking again in {words.duration(event.seconds)}"
+            again = f"retrying in {words.duration(event.seconds)}"
             return f"{paint.yellow('No answer')}, {again}: {words.plain(event.message)}"
         case events.Waiting():
             reason = request_table.waiting(words.plain(event.why), event.places)
@@ -142,7 +142,7 @@ _SliceEvent: TypeAlias = (
 def _slice_text(event: _SliceEvent, paint: Paint) -> str:
     match event:
         case events.Requested():
-            return f"Asking for {event.accelerator_type} in {event.place} [{event.name}]"
+            return f"Requesting {event.accelerator_type} in {event.place} [{event.name}]"
         case events.NotGranted():
             return _refusal_text(event, paint, "")
         case events.PhaseChanged():
@@ -167,7 +167,7 @@ def _refusal_text(event: events.NotGranted, paint: Paint, like: str) -> str:
     outcome = paint.yellow("Failed landing" if event.landed else "Refused")
     where = f"{event.place} ({event.kind})"
     if event.blocked_seconds:
-        where += f"; not asked there again for {words.duration(event.blocked_seconds)}"
+        where += f"; next attempt there in {words.duration(event.blocked_seconds)}"
     if like:
         return f"{outcome} in {where}, as in {like}"
     return f"{outcome} in {where}\n  {words.plain(event.message)}"
