@@ -352,3 +352,17 @@ def test_two_servers_cannot_share_a_port(world: World) -> None:
         f"{SERVE}; docker run -d --name late --net=host image vllm serve m; docker wait late; docker logs late"
     )
     assert re.search(r"OSError: \[Errno \d+\] Address already in use", machine.log())
+
+
+def test_with_a_pace_of_its_own_a_real_node_computes_a_whole_cell_of_load(world: World) -> None:
+    load = {"streams": 8, "context": 128, "output": 16, "requests": 24, "seed": 1}
+    offer = {**load, "window_seconds": 60.0, "least_seconds": 2.0}
+    at_once, paced = world.boot(f"{SERVE}; healthy"), world.boot(f"{SERVE}; healthy", paced=True)
+    assert ask(at_once, "/emulator/loop", offer).status == 404
+    loop = ask(paced, "/emulator/loop", offer).tree
+    began, ended = loop["window"]
+    assert ended - began >= 2.0
+    assert metric(paced, f'vllm:generation_tokens_total{{engine="0",model_name="{MODEL}"}}') == 16 * len(
+        loop["answers"]
+    )
+    assert ask(paced, "/emulator/loop", {**offer, "streams": 0}).status == 400

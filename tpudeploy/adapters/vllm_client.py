@@ -14,11 +14,13 @@ from urllib.parse import urlsplit
 
 from tpudeploy.adapters.http_budget import Budget, HttpConnection, TlsConnection, reason, redirect_of
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.pace import LOOP_PATH
 from tpudeploy.domain.strict_json import parse
 from tpudeploy.domain.task import TASKS, Task, TaskReply, TaskTrial, is_absent_route
 
 # /metrics has 50 KB. A stream has about 300 bytes a token, and no answer has a million tokens.
 _SHORT_BYTES, _STREAM_BYTES, _LINE_BYTES = 4 << 20, 256 << 20, 1 << 20
+_LOOP_SECONDS = 120.0
 _SECONDS_PER_TOKEN = 0.1  # of a stream; a slower one is of no use
 _MORE_PIECES = 16  # than tokens were requested; vLLM sends one or more tokens in a piece, and a few without text
 _INSTANT = 1e-4  # seconds per token; no engine is as fast for one stream, and what arrived at one instant has no rate
@@ -163,6 +165,20 @@ class VllmClient:
                 return response.getheader("Server", "").startswith(_STAND_IN)
         except NoAnswer:
             return False
+
+    def emulated_loop(self, offer: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return what a client of this load would see of the emulator's stand-in, None from any other server.
+
+        Raise `NoAnswer` or `BadAnswer`.
+        """
+        budget = Budget(seconds=_LOOP_SECONDS, size=_STREAM_BYTES)
+        with self._exchange("POST", LOOP_PATH, offer, budget) as response:
+            if is_absent_route(response.status) or not response.getheader("Server", "").startswith(_STAND_IN):
+                response.read()
+                return None
+            text = _content(response)
+        with _expected():
+            return dict(parse(text))
 
     def metrics(self) -> str:
         """Return /metrics in Prometheus' text format. Raise `NoAnswer` or `BadAnswer`."""

@@ -9,6 +9,7 @@ from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.frozen import frozen
 
 VARIABLE = "TPUDEPLOY_EMULATED_TIME"
+LOOP_PATH = "/emulator/loop"  # where the emulator's stand-in computes the answers to a whole cell of load
 
 
 @frozen

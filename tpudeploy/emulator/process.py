@@ -67,7 +67,7 @@ def record_file() -> Path:
 
 @contextmanager
 def _emulator(port: int, scenario: Path | None, speed: float, engine: Sequence[str]) -> Iterator[Emulator]:
-    played = replace(load_scenario(scenario, timings=DEMO), engine=tuple(engine))
+    played = replace(load_scenario(scenario, timings=DEMO, paced=True), engine=tuple(engine))
     if engine:
         _check_engine(played, speed)
     try:

@@ -19,11 +19,11 @@ from tpudeploy.emulator.timings import Timings
 from tpudeploy.emulator.trouble import Trouble, suggest
 
 
-def load_scenario(source: Mapping[str, Any] | Path | str | None, *, timings: Timings) -> Scenario:
-    """Return a scenario; `timings` are those that it does not name. Raise ScenarioInvalid."""
+def load_scenario(source: Mapping[str, Any] | Path | str | None, *, timings: Timings, paced: bool = False) -> Scenario:
+    """Return a scenario; `timings` and `paced` are those that it does not name. Raise ScenarioInvalid."""
     tree = dict(source) if isinstance(source, Mapping) else _read(source)
     try:
-        return Scenario(**_settings(tree, timings))
+        return Scenario(**_settings(tree, timings, paced=paced))
     except (TypeError, ValueError, KeyError, AttributeError) as cause:
         raise ScenarioInvalid(
             f"The scenario cannot be played: {cause}", hint="its format stands in tpudeploy/emulator/scenario.py"
@@ -49,7 +49,7 @@ def _read(source: Path | str | None) -> dict[str, Any]:
     return parsed
 
 
-def _settings(tree: dict[str, Any], timings: Timings) -> dict[str, Any]:
+def _settings(tree: dict[str, Any], timings: Timings, *, paced: bool) -> dict[str, Any]:
     nodes = tree.pop("nodes", "real")
     if nodes not in ("real", "simulated"):
         raise ValueError(f"`nodes` is real or simulated, not {nodes!r}")
@@ -63,7 +63,7 @@ def _settings(tree: dict[str, Any], timings: Timings) -> dict[str, Any]:
     settings["trouble"] = settings.get("trouble", ()) + settings.pop("habits", ())
     boot = tree.get("boot", {})
     own_load = {"load": dict(boot["load"])} if isinstance(boot.get("load"), Mapping) else {}
-    settings["boot"] = Behaviour(**{"boot_seconds": settings["timings"].boot, **boot, **own_load})
+    settings["boot"] = Behaviour(**{"boot_seconds": settings["timings"].boot, "paced": paced, **boot, **own_load})
     return settings
 
 

@@ -6,11 +6,13 @@ metadata that fails, and goes back to the server that served last, which has to 
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import threading
 from functools import lru_cache
 
+from tpudeploy.domain.pace import LOOP_PATH
 from tpudeploy.emulator.http_server import HttpRequest, HttpServer, Reply
 from tpudeploy.emulator.machine import Unsupported
 from tpudeploy.emulator.machine.docker import run_options
@@ -18,6 +20,7 @@ from tpudeploy.emulator.machine.docker.run_options import RunOptions
 from tpudeploy.emulator.machine.docker.serve import Serve, find_serve
 from tpudeploy.emulator.machine.facts import Behaviour, MachineFacts
 from tpudeploy.emulator.machine.vllm import arguments, deaths, pooling
+from tpudeploy.emulator.machine.vllm.closed_loop import LoopOffer, play
 from tpudeploy.emulator.machine.vllm.engine import EmulatedEngine, new_engine
 from tpudeploy.emulator.scriptless import END_KEY, Scriptless
 from tpudeploy.emulator.stand_in import ANSWER, Streams, answer
@@ -169,8 +172,19 @@ class Simulated(Scriptless):
         if request.method == "POST" and (not self._behaviour.access_log or _PROBE_MARK not in request.query):
             self._used_at = self._facts.clock.now()
         engine = self._engine[1]
+        if request.path == LOOP_PATH and request.method == "POST":
+            return self._loop(request, engine)
         pace = self._behaviour.token_seconds * (1.0 if engine is None else engine.pace)
         return answer(request, streams=self._streams, token_seconds=pace, engine=engine)
+
+    def _loop(self, request: HttpRequest, engine: EmulatedEngine | None) -> Reply:
+        """Answer a whole cell of load by arithmetic. It is in use until the cell ends."""
+        if engine is None or engine.performance is None:
+            return Reply(http=404, body={"detail": "Not Found"})
+        now = self._facts.clock.now()
+        loop = play(engine.performance, LoopOffer.read(json.loads(request.body)), now)
+        self._used_at = now + loop["seconds"]
+        return Reply(http=200, body=loop)
 
     def _phase(self) -> tuple[str, str]:
         """Return the phase of the boot and its detail, after going back from a change that failed."""
@@ -314,6 +328,7 @@ def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Emula
         "load": behaviour.load,
         "knows": behaviour.knows,
         "paces": behaviour.paces,
+        **{name: getattr(behaviour, name) for name in ("paced", "acceptance", "noise", "drift")},
     }
     try:
         return new_engine(arguments.parse(serve.words), task)

@@ -136,6 +136,10 @@ class Behaviour:
       {"": 0.95, kv-cache-dtype=fp8: 0.8}. The least that fits counts; where none does, it answers about itself.
     * `paces`: how many times `token_seconds` a token takes, by the same, as in {VLLM_TPU_BUCKET_PADDING_GAP=512: 2}.
       All of several that fit count.
+    * `paced`: the stand-in takes as long as a chip might, by a small model of one (machine/vllm/performance.py).
+      `emulator run` and `start` set it; otherwise it answers at once. With `noise`, measurements scatter by this share;
+      with `drift`, the machine is up to this share faster or slower than usual, in a wave of six hours. `acceptance` is
+      the chance that the next token of a speculation is right.
     * `hears_changes` False: a change of its metadata shows after the next boot alone (what TPU VMs do is UNVERIFIED).
     * `metadata_away`: [after, for]: `after` seconds into each boot its metadata server is down for `for` seconds.
     * `chip_busy`: how long the chip stays busy after a container on it was killed.
@@ -165,6 +169,10 @@ class Behaviour:
     token_seconds: float = 0.0
     knows: Mapping[str, float] = field(default_factory=dict)
     paces: Mapping[str, float] = field(default_factory=dict)
+    paced: bool = False
+    noise: float = 0.0
+    drift: float = 0.0
+    acceptance: float = 0.25
     hears_changes: bool = True
     metadata_away: Sequence[float] = ()
     chip_busy: float = 0.0

@@ -7,16 +7,22 @@ from tpudeploy.features.benchmark.run import Driver
 from tpudeploy.wiring import Adapters
 
 
-def load_driver(adapters: Adapters, driver: Driver, url: str, *, tokenizer: str, api_key: str | None) -> LoadDriver:
+def load_driver(
+    adapters: Adapters, driver: Driver, url: str, *, tokenizer: str, api_key: str | None, is_emulated: bool = False
+) -> LoadDriver:
     """Return a client for this address, which an interrupt of the workspace stops.
 
-    Raise `errors.UsageError` where it is not installed.
+    `is_emulated`: the emulator's stand-in answers there. Raise `errors.UsageError` where the client is not installed.
     """
     client: LoadDriver
     if driver is Driver.TPUDEPLOY:
         from tpudeploy.features.benchmark.load.client import LoadClient
 
         client = LoadClient(url, api_key=api_key)
+        if is_emulated:
+            from tpudeploy.features.benchmark.load.emulated import EmulatedLoad
+
+            client = EmulatedLoad(url, adapters.clock, client, api_key=api_key)
     else:
         from tpudeploy.features.benchmark.load.installed import Installed
 

@@ -212,7 +212,9 @@ class Benchmarks:
         """
         run = self._new_run(target, sweep, driver, turn) if resume is None else self._resumed(target, resume, driver)
         tokenizer = tokenizer or target.subject.model_id
-        load_driver = self._load_driver(driver, target.subject.url, tokenizer, target.api_key)
+        # A router passes each request to one replica: only a real load reaches all of them.
+        is_stand_in = target.is_emulated and not target.servers
+        load_driver = self._load_driver(driver, target.subject.url, tokenizer, target.api_key, is_emulated=is_stand_in)
         runs, seconds_before = stored_runs(self._workspace.adapters), run.seconds
         # A router has no metrics of the engines behind it.
         servers = target.servers or {"": target.subject.url}
@@ -311,8 +313,11 @@ class Benchmarks:
         )
         return _stored(stored_runs(self._workspace.adapters), run)
 
-    def _load_driver(self, driver: Driver, url: str, tokenizer: str, key: str | None) -> LoadDriver:
-        return load_driver(self._workspace.adapters, driver, url, tokenizer=tokenizer, api_key=key)
+    def _load_driver(
+        self, driver: Driver, url: str, tokenizer: str, key: str | None, *, is_emulated: bool = False
+    ) -> LoadDriver:
+        adapters = self._workspace.adapters
+        return load_driver(adapters, driver, url, tokenizer=tokenizer, api_key=key, is_emulated=is_emulated)
 
     def _subject(self, target: Target) -> Subject:
         """Return the subject, marked where the cloud is emulated or the server says that it is a stand-in."""

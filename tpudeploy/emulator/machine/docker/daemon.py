@@ -24,7 +24,10 @@ from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import DEADLINE, TICK, Sleepers
 
 # The parts of its scenario that a stand-in gets.
-FORWARDED = ("crash", "hang", "serves", "release", "instead", "kv_blocks", "block_size", "load", "access_log")
+FORWARDED = (
+    *("crash", "hang", "serves", "release", "instead", "kv_blocks", "block_size", "load", "access_log"),
+    *("paced", "acceptance", "noise", "drift"),
+)
 CACHE_VARIABLE, CACHE = "VLLM_XLA_CACHE_PATH", "/root/.cache/vllm/xla_cache"  # vLLM's variable and default
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 SHORT_ID = 12  # characters of docker's short id
@@ -247,6 +250,7 @@ class Daemon:
             "has_weights": self._has_weights(options, words),
             "boot_seconds": jitter.vary(self._behaviour.boot_seconds),
             "jitter": {"share": jitter.share, "source": jitter.source},
+            "real_second": self._facts.clock.real_seconds(1.0),
             **{name: getattr(self._behaviour, name) for name in FORWARDED},
         }
         # Ray itself holds no chip.

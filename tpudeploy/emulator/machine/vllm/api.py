@@ -8,17 +8,41 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from tpudeploy.emulator.machine.vllm import completions, pooling
+from tpudeploy.domain.pace import LOOP_PATH
+from tpudeploy.emulator.machine.vllm import closed_loop, completions, pooling
 from tpudeploy.emulator.machine.vllm.completions import CompletionError
 from tpudeploy.emulator.machine.vllm.engine import EmulatedEngine
 from tpudeploy.emulator.machine.vllm.lifeline import Lifeline, say
 from tpudeploy.emulator.machine.vllm.metrics import Served, VllmMetrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerPace:
+    """Real seconds to the first token of an answer, and for each later one. `scale` is those in an emulated second."""
+
+    first: float = 0.0
+    token: float = 0.0
+    scale: float = 1.0
+
+    def wait_until(self, start: float, number: int) -> None:
+        delay = start + self.first + number * self.token - time.perf_counter()
+        if delay > 0 and self.first:
+            time.sleep(delay)
+
+    def wait_for_first(self, start: float) -> float:
+        """Return the seconds to the first token."""
+        self.wait_until(start, 0)
+        return time.perf_counter() - start
+
+    def wait_for_last(self, start: float, answer: completions.EmulatedCompletion) -> None:
+        self.wait_until(start, max(len(choice.words) for choice in answer.choices) - 1)
 
 
 class ApiServer(ThreadingTCPServer):  # not HTTPServer: it would ask the DNS for our name
@@ -27,9 +51,18 @@ class ApiServer(ThreadingTCPServer):  # not HTTPServer: it would ask the DNS for
     allow_reuse_address = True
 
     def __init__(
-        self, place: tuple[str, int], engine: EmulatedEngine, lifeline: Lifeline, *, has_access_log: bool = True
+        self,
+        place: tuple[str, int],
+        engine: EmulatedEngine,
+        lifeline: Lifeline,
+        *,
+        has_access_log: bool = True,
+        real_second: float = 0.0,
     ) -> None:
+        """`real_second` is how long a second of the emulator's time really is, 0 where its time is virtual."""
         self.engine = engine
+        self.now = lifeline.now
+        self.real_second = real_second
         self.has_access_log = has_access_log
         self.metrics = VllmMetrics(engine)
         self.started = int(lifeline.now())
@@ -99,10 +132,37 @@ class ApiHandler(BaseHTTPRequestHandler):
             number = next(server.numbers)
         answer = completions.answer(server.engine, prompt, number, server.started)
         with server.metrics.running():
-            first = self._stream(answer, start) if prompt.stream else time.perf_counter() - start
+            pace = self._pace(answer)
+            first = self._stream(answer, start, pace) if prompt.stream else pace.wait_for_first(start)
             if not prompt.stream:
+                pace.wait_for_last(start, answer)
                 self.send(200, completions.whole(answer))
-        server.metrics.count(Served(answer=answer, first=first, whole=time.perf_counter() - start))
+        scale = pace.scale
+        server.metrics.count(Served(answer=answer, first=first / scale, whole=(time.perf_counter() - start) / scale))
+
+    def _pace(self, answer: completions.EmulatedCompletion) -> AnswerPace:
+        """Return how long the pieces of an answer really take, with as many requests as run now."""
+        performance, real_second = self.server.engine.performance, self.server.real_second
+        if performance is None or not real_second:
+            return AnswerPace()
+        running = max(1, -(-self.server.metrics.running_now // performance.ranks))
+        size = sum(answer.prompt.sizes)
+        first = closed_loop.first_token_seconds(performance, size, running)
+        token = performance.step_seconds(0, running, size * running) / performance.tokens_per_step
+        return AnswerPace(first=first * real_second, token=token * real_second, scale=real_second)
+
+    def loop(self, body: bytes) -> None:
+        """Answer a whole cell of load at once, by arithmetic."""
+        performance = self.server.engine.performance
+        if performance is None:
+            raise CompletionError(404, "Not Found", "Not Found")
+        try:
+            offer = closed_loop.LoopOffer.read(parsed(body))
+        except (KeyError, TypeError, ValueError) as error:
+            raise CompletionError(400, "Bad Request", f"not a load: {error}") from error
+        loop = closed_loop.play(performance, offer, self.server.now())
+        self.server.metrics.count_loop(len(loop["answers"]), offer.context, offer.output)
+        self.send(200, loop)
 
     def pool(self, body: bytes) -> None:
         engine, tree = self.server.engine, parsed(body)
@@ -115,14 +175,15 @@ class ApiHandler(BaseHTTPRequestHandler):
             text = f"[{{'type': 'missing', 'loc': ('body', '{error}'), 'msg': 'Field required'}}]"
             raise CompletionError(400, "Bad Request", text) from error
 
-    def _stream(self, answer: completions.EmulatedCompletion, start: float) -> float:
+    def _stream(self, answer: completions.EmulatedCompletion, start: float, pace: AnswerPace) -> float:
         """Return the seconds to the first token."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream; charset=utf-8")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         first = 0.0
-        for event in completions.events(answer):
+        for number, event in enumerate(completions.events(answer)):
+            pace.wait_until(start, number)
             self.wfile.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
             first = first or time.perf_counter() - start
         self.wfile.write(b"0\r\n\r\n")
@@ -199,6 +260,7 @@ GETS: Mapping[str, Callable[[ApiHandler, bytes], None]] = {
     "/version": version,
 }
 POSTS: Mapping[str, Callable[[ApiHandler, bytes], None]] = {
+    LOOP_PATH: ApiHandler.loop,
     "/ping": empty,
     "/tokenize": tokenize,
     "/v1/chat/completions": lambda handler, body: handler.complete(body, is_chat=True),

@@ -13,6 +13,7 @@ from tpudeploy.domain.model import NotCovered
 from tpudeploy.emulator.digests import release_of
 from tpudeploy.emulator.machine.vllm.arguments import Arguments, read_size
 from tpudeploy.emulator.machine.vllm.graphs import Graph, graphs_of
+from tpudeploy.emulator.machine.vllm.performance import Performance, performance_of
 from tpudeploy.emulator.machine.vllm.pooling import task_of
 
 
@@ -126,7 +127,8 @@ class EmulatedEngine:
     """`name` is the model's name, wherever its weights are.
 
     `knows` is the share of sums it has right, `pace` how many times as long as usual a token takes. `task` is what the
-    model does, in vLLM's words; `score` is its classification with one label.
+    model does, in vLLM's words; `score` is its classification with one label. `performance` is how long its steps take,
+    None where it answers at once.
     """
 
     model: str
@@ -148,12 +150,14 @@ class EmulatedEngine:
     pace: float = 1.0
     vocabulary: int | None = None
     task: str = "generate"
+    performance: Performance | None = None
 
 
 def new_engine(written_arguments: Arguments, task: Mapping[str, Any]) -> EmulatedEngine:
     arguments = written_arguments.but(task["instead"])
     length = arguments.text("max-model-len", "auto")
     max_model_len = DEFAULT_MAX_MODEL_LEN if length in {"auto", "-1"} else read_size(length)
+    cache = cache_of(arguments, task, max_model_len)
     keys = arguments.flags.get("api-key") or (task["environment"].get("VLLM_API_KEY", ""),)
     return EmulatedEngine(
         model=arguments.model,
@@ -163,7 +167,7 @@ def new_engine(written_arguments: Arguments, task: Mapping[str, Any]) -> Emulate
         api_keys=tuple(filter(None, keys)),
         has_chat_template=arguments.has("chat-template") or follows_instructions(arguments.public_name),
         keeps_stats=not arguments.has("disable-log-stats"),
-        cache=cache_of(arguments, task, max_model_len),
+        cache=cache,
         cache_dtype=arguments.text("kv-cache-dtype", "auto"),
         gpu_memory_utilization=float(arguments.text("gpu-memory-utilization", "0.92")),
         prefix_caching=arguments.flags.get("enable-prefix-caching") != ("no",),
@@ -175,6 +179,12 @@ def new_engine(written_arguments: Arguments, task: Mapping[str, Any]) -> Emulate
         pace=prod(_matching_figures(arguments, task, "paces")),
         vocabulary=_vocabulary(arguments.public_name),
         task=task.get("serves") or task_of(arguments),
+        performance=performance_of(
+            arguments,
+            task,
+            block_size=cache.block_size,
+            blocks=None if cache.origin == "unmeasured" else cache.blocks,
+        ),
     )
 
 

@@ -153,7 +153,7 @@ def _sizes(arguments: Arguments, environment: Mapping[str, str], proposed: int) 
     while logits[-1] < max(seqs, LEAST_REQUESTS) * (proposed + 1):
         logits.append(logits[-1] * 2)
     return Sizes(
-        tokens=_token_sizes(arguments, environment),
+        tokens=token_sizes(arguments, environment),
         requests=requests,
         attention=_attention(environment, requests, seqs),
         logits=logits,
@@ -167,7 +167,7 @@ def _attention(environment: Mapping[str, str], requests: Sequence[int], seqs: in
     return sorted({*(custom or requests), seqs})
 
 
-def _token_sizes(arguments: Arguments, environment: Mapping[str, str]) -> Sequence[int]:
+def token_sizes(arguments: Arguments, environment: Mapping[str, str]) -> Sequence[int]:
     """Return the sizes of a step: doubled up to the gap, then a gap apart, and none beyond the step's budget."""
     least = int(environment.get("MIN_TOKEN_BUCKET", "16"))
     gap = int(environment.get("VLLM_TPU_BUCKET_PADDING_GAP", "0"))

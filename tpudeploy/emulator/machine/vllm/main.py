@@ -96,7 +96,10 @@ def _live(task: TASK) -> int:
         return 1
     try:
         has_access_log = bool(task.get("access_log", True)) and not arguments.has("disable-uvicorn-access-log")
-        server = ApiServer(tuple(task["place"]), engine, lifeline, has_access_log=has_access_log)
+        real_second = float(task.get("real_second", 0.0))
+        server = ApiServer(
+            tuple(task["place"]), engine, lifeline, has_access_log=has_access_log, real_second=real_second
+        )
     except OSError as error:
         boot.say(f"(APIServer pid=1) OSError: [Errno {error.errno}] {error.strerror}")
         return 1

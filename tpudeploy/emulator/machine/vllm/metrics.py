@@ -152,6 +152,16 @@ class VllmMetrics:
                 self._counters["request_success", choice.reason] += 1
             self._observe(served, prompt_tokens, sum(len(choice.words) for choice in served.answer.choices))
 
+    def count_loop(self, requests: int, prompt_tokens: int, completion_tokens: int) -> None:
+        """Count the requests of a cell of load, each with its own prompt; their latencies are the client's alone."""
+        with self._lock:
+            tokens = requests * prompt_tokens
+            self._counters["prompt_tokens", ""] += tokens
+            self._counters["prompt_tokens_by_source", "local_compute"] += tokens
+            self._counters["prefix_cache_queries", ""] += tokens if self._engine.prefix_caching else 0
+            self._counters["generation_tokens", ""] += requests * completion_tokens
+            self._counters["request_success", "length"] += requests
+
     def _look_up_prefixes(self, prefixes: Sequence[int]) -> int:
         """Return the number of cached tokens, and mark each block as the latest used; the longest unused make room."""
         cache, cached = self._engine.cache, self._cached
