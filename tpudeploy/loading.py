@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.accelerator import AcceleratorType
     from tpudeploy.domain.deployment import Deployment, Json, OwnFile
     from tpudeploy.domain.diagnostics import Diagnostic
+    from tpudeploy.domain.engine import Engine
     from tpudeploy.domain.pins import Pins
     from tpudeploy.domain.plan import Change
     from tpudeploy.domain.state import State
@@ -52,12 +53,14 @@ class Profile(Checked):
         untrusted: bool = False,
         allow_env: Iterable[str] = (),
         folder: str | Path = ".",
+        engine: Engine | None = None,
     ) -> Self:
         """Return a profile from disk, with overlays and then settings merged on top: a mapping, or `path=value` texts.
 
         If the author is `untrusted`, the profile reads only the environment variables in `allow_env`, and no file
         outside its project, which is at or above the profile as seen from `folder`. For a trusted author, `allow_env`
-        are the variables that may be read although their names look like those of secrets.
+        are the variables that may be read although their names look like those of secrets. `engine` is that of the
+        profile's image, if more is known of it than its name and tag tell.
 
         Raise `errors.ProfileInvalid`, with every problem in `.diagnostics`, or `errors.ProfileNotFound`.
         """
@@ -83,6 +86,7 @@ class Profile(Checked):
                 allowed=allowed,
                 is_outside=lambda file: not is_inside(project(), file),
             ),
+            engine=engine,
         )
         source = ProfileSource(
             path=path,
@@ -102,6 +106,7 @@ class Profile(Checked):
         *,
         set: Mapping[str, object] | Sequence[str] = (),  # noqa: A002 - the command line's word
         environment: Mapping[str, str] | None = None,
+        engine: Engine | None = None,
     ) -> Self:
         """Return a profile from YAML in memory. A file that it names is relative to the working directory.
 
@@ -114,7 +119,7 @@ class Profile(Checked):
 
         reader = Remembered(text, beside="", name="profile.yaml")
         environment = os.environ if environment is None else environment
-        checked = parse(reader.name, reader, sets=_settings(set), environment=environment)
+        checked = parse(reader.name, reader, sets=_settings(set), environment=environment, engine=engine)
         return cls._from_checked(replace(checked, reader=FileReader()), text)
 
     @classmethod
@@ -125,8 +130,11 @@ class Profile(Checked):
         text = json.dumps(profile, indent=2, ensure_ascii=False, default=os.fspath)
         return cls.from_text(text, environment=environment)
 
-    def with_settings(self, settings: Mapping[str, object] | Sequence[str]) -> Self:
-        """Return this profile with settings merged on top, read again from its files. Raise as `load` does."""
+    def with_settings(self, settings: Mapping[str, object] | Sequence[str], *, engine: Engine | None = None) -> Self:
+        """Return this profile with settings merged on top, read again from its files. Raise as `load` does.
+
+        `engine` is that of its image, if more is known of it than its name and tag tell.
+        """
         match self.source:
             case ProfileSource() as source:
                 return self.load(
@@ -137,9 +145,10 @@ class Profile(Checked):
                     untrusted=source.untrusted,
                     allow_env=source.allow_env,
                     folder=source.folder,
+                    engine=engine,
                 )
             case str(text):
-                return self.from_text(text, set=settings)
+                return self.from_text(text, set=settings, engine=engine)
             case None:
                 raise ValueError("this profile was not loaded from a file or a text")
 
@@ -213,6 +222,20 @@ def name_of(one: OneProfile) -> str:
 def is_name(one: OneProfile) -> bool:
     """Return whether a text is the name of a deployment, which has neither a dot nor a slash, and not a path."""
     return isinstance(one, str) and "." not in one and "/" not in one
+
+
+def judge(profile: Checked, pins: Pins) -> Checked:
+    """Return the profile as the rules judge it by what the lock file knows of its engine besides its name and tag.
+
+    Raise as `Profile.load` does: what was a doubt, such as a flag that is not known, may be an error then.
+    """
+    from tpudeploy.domain.engine import EngineOrigin
+    from tpudeploy.pins import engine_of
+
+    engine = engine_of(profile.spec.serving.image, pins)
+    if engine.origin in (EngineOrigin.TAG, EngineOrigin.NONE) or not isinstance(profile, Profile):
+        return profile
+    return profile if profile.source is None else profile.with_settings((), engine=engine)
 
 
 def checked(profile: Checked, pins: Pins | None = None) -> tuple[Deployment, tuple[Diagnostic, ...]]:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tpudeploy import catalog
+from tpudeploy.catalog.engines import identify
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.deployment import AUTO, MACHINE_IMAGE, Deployment, Json
 from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Location, Severity
@@ -18,7 +19,9 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.pins import FILE, Name, Pin, PinKind, Pins, is_emulated
 
 if TYPE_CHECKING:
+    from tpudeploy.config.profile import Profile
     from tpudeploy.config.schema import ProfileSpec
+    from tpudeploy.domain.engine import Engine
     from tpudeploy.domain.facts import Unknown
 
 DIGEST = "serving.image_digest"
@@ -58,6 +61,28 @@ def image_of(spec: ProfileSpec) -> Name | None:
 @lru_cache(maxsize=256)  # most profiles of a fleet name the same image and model
 def _image(image: str) -> Name | None:
     return None if "@" in image else Name(kind=PinKind.IMAGE, text=image)
+
+
+def digest_of(image: str, pins: Pins) -> str | None:
+    """Return the digest of an image: the one that is written, else the one that its name is pinned to, or None."""
+    return image.partition("@")[2] or pins.images.get(image)
+
+
+def written_digests(profiles: Iterable[Profile]) -> Mapping[str, str]:
+    """Return the images that profiles name by their digest, by it."""
+    images = (profile.spec.serving.image for profile in profiles)
+    return {digest: image for image in images if (digest := image.partition("@")[2])}
+
+
+def digest_in(attributes: Mapping[str, Json]) -> str:
+    """Return the digest of the image in the attributes of a deployment or a slice, pinned or written, or ""."""
+    image = str(attributes.get("serving.image", ""))
+    return str(attributes.get(DIGEST) or image.partition("@")[2])
+
+
+def engine_of(image: str, pins: Pins) -> Engine:
+    """Return the engine of an image, by what the lock file knows of it besides its name and tag."""
+    return identify(image, digest_of(image, pins), locked=pins.images, labels=pins.labels, boots=pins.releases)
 
 
 def model_of(spec: ProfileSpec) -> Name | None:
@@ -174,10 +199,13 @@ def _with_sections(pins: Pins, sections: Mapping[PinKind, Mapping[str, str]]) ->
 
 def real(pins: Pins) -> Pins:
     """Return the pins without those of the emulator."""
-    releases = {digest: version for digest, version in pins.releases.items() if not is_emulated(digest)}
+    releases, labels = (
+        {digest: text for digest, text in section.items() if not is_emulated(digest)}
+        for section in (pins.releases, pins.labels)
+    )
     checkpoints = {commit: checkpoint for commit, checkpoint in pins.checkpoints.items() if not is_emulated(commit)}
     return _with_sections(
-        replace(pins, releases=releases, checkpoints=checkpoints),
+        replace(pins, releases=releases, labels=labels, checkpoints=checkpoints),
         {kind: {name: to for name, to in pins.section(kind).items() if not is_emulated(to)} for kind in PinKind},
     )
 

@@ -355,6 +355,10 @@ class Sources(Protocol):
         """Return what the hub says of a commit of a model: its shapes and its elements, no weights."""
         ...
 
+    def labels(self, image: str, digest: str) -> str | Unknown:
+        """Return what the labels of an image say of its engine (`engines.words_of_labels`), "" for nothing."""
+        ...
+
 
 class PinStore(Protocol):
     """The storage of pins, for users to commit. Both methods raise `errors.PinsUnreadable` or `errors.PinsTooNew`."""

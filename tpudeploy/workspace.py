@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
@@ -140,13 +140,21 @@ class Workspace(Methods):
         return deployments, unusable
 
     def warnings(self, profile: config.Profile) -> tuple[Diagnostic, ...]:
-        """Return the warnings of a profile. A floating tag is one only as long as it is not pinned."""
+        """Return the warnings of a profile, by what the lock file knows of its image.
+
+        A floating tag is a warning only as long as it is not pinned. A profile that is invalid by its release keeps its
+        warnings: the operation says what is wrong.
+        """
         from tpudeploy.config.codes import FLOATING_IMAGE
+        from tpudeploy.domain.errors import ProfileInvalid
         from tpudeploy.pins import image_of
 
-        if not any(warning.code == FLOATING_IMAGE for warning in profile.warnings):
-            return profile.warnings
-        is_pinned = self.adapters.pins.read().target_of(image_of(profile.spec)) is not None
+        if not profile.warnings:
+            return ()
+        pins = self.adapters.pins.read()
+        with suppress(ProfileInvalid):
+            profile = loading.judge(profile, pins)
+        is_pinned = pins.target_of(image_of(profile.spec)) is not None
         return tuple(w for w in profile.warnings if not (is_pinned and w.code == FLOATING_IMAGE))
 
     def pin(self, profiles: Profiles, *, on_event: Listener | None = None) -> tuple[Pin, ...]:
@@ -157,13 +165,20 @@ class Workspace(Methods):
         Raise `errors.PinsUnreadable` or `errors.PinsTooNew`, or `errors.StateError` if the file cannot be written.
         """
         from tpudeploy.engine.pins import renew
-        from tpudeploy.pins import names
+        from tpudeploy.pins import names, written_digests
 
         loaded = tuple(loading.profiles(profiles))
         self.note_trust(loaded)
         all_names = [name for profile in loaded for name in names(profile.spec)]
         adapters = self.adapters
-        return renew(adapters.world(on_event), adapters.pins, all_names, adapters.sources, states=self.states())
+        return renew(
+            adapters.world(on_event),
+            adapters.pins,
+            all_names,
+            adapters.sources,
+            states=self.states(),
+            digests=written_digests(loaded),
+        )
 
     def with_approved_renewals(self, plan: Plan, *, on_event: Listener | None = None) -> Plan:
         """Return `plan` in which a deployment whose runs end is renewed as it was applied, instead of being changed.

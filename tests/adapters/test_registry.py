@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -244,3 +247,78 @@ def test_a_proxy_does_not_open_the_way_to_a_private_address(monkeypatch: pytest.
         image = registry.image("10.1.2.3:5000/a/b")
     assert isinstance(image, Unknown)
     assert "cannot be the registry of this profile" in image.because
+
+
+CONFIG = b'{"config": {"Labels": {"org.opencontainers.image.version": "0.31.0"}}}'
+CONFIG_DIGEST = f"sha256:{hashlib.sha256(CONFIG).hexdigest()}"
+MANIFEST = f'{{"config": {{"digest": "{CONFIG_DIGEST}"}}}}'
+INDEX = json.dumps(
+    {
+        "manifests": [
+            {"digest": f"sha256:{letter * 64}", "platform": {"os": "linux", "architecture": architecture}}
+            for letter, architecture in (("c", "arm64"), ("b", "amd64"))
+        ]
+    }
+)
+OF_DIGEST = f"vllm/vllm-tpu@{DIGEST}"
+ROOT = "/v2/vllm/vllm-tpu"
+BLOB = f"{ROOT}/blobs/{CONFIG_DIGEST}"
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        {f"{ROOT}/manifests/{DIGEST}": http(MANIFEST)},
+        {f"{ROOT}/manifests/{DIGEST}": http(INDEX), f"{ROOT}/manifests/sha256:{'b' * 64}": http(MANIFEST)},
+    ],
+    ids=["one platform", "several platforms"],
+)
+def test_labels_are_read_from_the_configuration_of_the_image_for_linux_on_amd64(pages: dict[str, bytes]) -> None:
+    with answering({**pages, BLOB: http(CONFIG.decode())}) as url:
+        assert asking(url).labels(OF_DIGEST) == {"org.opencontainers.image.version": "0.31.0"}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "blob", "words"),
+    [
+        (http(MANIFEST), http('{"config": {}}'), "another digest"),
+        (http(MANIFEST), reply("307 Temporary Redirect", "Location: http://127.0.0.1:9/blob"), "without TLS"),
+        (
+            http(MANIFEST),
+            reply("307 Temporary Redirect", "Location: https://127.0.0.1:9/blob"),
+            "cannot be the registry",
+        ),
+        (http(MANIFEST), reply("404 Not Found"), "answered 404"),
+        (http('{"config": {"digest": "sha256:../../etc"}}'), b"", "names no configuration"),
+        (http('{"config": 7}'), b"", "names no configuration"),
+        (http('{"manifests": [7, {"platform": {"os": "windows"}}]}'), b"", "not for linux/amd64"),
+        (http("[]"), b"", "malformed"),
+        (http("no JSON"), b"", "cannot be asked"),
+        (reply("401 Unauthorized"), b"", "answered 401"),
+    ],
+)
+def test_whatever_else_is_sent_for_labels_is_a_reason_not_to_know(manifest: bytes, blob: bytes, words: str) -> None:
+    with answering({f"{ROOT}/manifests/{DIGEST}": manifest, BLOB: blob}) as url:
+        answer = asking(url).labels(OF_DIGEST)
+    assert isinstance(answer, Unknown)
+    assert words in answer.because
+
+
+def test_one_anonymous_token_serves_for_the_manifest_and_the_configuration() -> None:
+    requests: list[bytes] = []
+
+    def only_with_token(page: str) -> Callable[[bytes], bytes]:
+        def answer(request: bytes) -> bytes:
+            challenge = f'WWW-Authenticate: Bearer realm="{url}/token",service="s"'
+            return http(page) if b"Authorization: Bearer t0k3n" in request else reply("401 Unauthorized", challenge)
+
+        return answer
+
+    def token(request: bytes) -> bytes:
+        requests.append(request)
+        return http('{"token": "t0k3n"}')
+
+    pages = {f"{ROOT}/manifests/{DIGEST}": only_with_token(MANIFEST), BLOB: only_with_token(CONFIG.decode())}
+    with answering({**pages, "/token": token}) as url:
+        assert asking(url).labels(OF_DIGEST) == {"org.opencontainers.image.version": "0.31.0"}
+    assert len(requests) == 1

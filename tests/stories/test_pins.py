@@ -46,8 +46,9 @@ def one_line(command: str) -> str:
 
 
 def look_ups(at: CommandLine) -> list[str]:
-    """Of the registry and the hub."""
-    return [r.path for r in at.emulator.requests if r.path.startswith(("/registry", "/hub"))]
+    """Of what names mean, at the registry and the hub. Labels of a digest are read by GET."""
+    requests = at.emulator.requests
+    return [r.path for r in requests if r.path.startswith("/hub") or (r.method, r.path[:9]) == ("HEAD", "/registry")]
 
 
 def scripts(at: CommandLine) -> list[str]:
@@ -192,7 +193,7 @@ def test_what_a_run_began_unpinned_is_ended_so_without_a_new_approval(cli: Open)
 def test_a_run_that_was_killed_goes_on_with_what_it_pinned(cli: Open) -> None:
     at = cli(project=DAILY)
     at.write(NIGHTLY)
-    at.killed(60.0, "apply", "-auto-approve", "gemma.yaml")
+    at.killed(120.0, "apply", "-auto-approve", "gemma.yaml")
     at.clock.sleep(DAY)
     resumed = at.run("apply", "gemma.yaml")
     assert resumed.code == 0, resumed.all

@@ -169,3 +169,87 @@ def test_logs_are_exported_without_what_is_private_and_never_over_a_file(at: Com
     assert "my-project" not in text
     assert "10.0.0.7" not in text
     assert at.run("logs", "-file", "boot.log", "-export", "issue.txt").code != 0
+
+
+VERSION = "org.opencontainers.image.version"
+SOURCE = "org.opencontainers.image.source"
+TITLE = "org.opencontainers.image.title"
+
+
+@pytest.mark.parametrize(
+    ("labels", "title", "origin"),
+    [
+        ({VERSION: "0.31.0", TITLE: "vllm-tpu"}, "tpu-inference 0.31.0", "labels"),
+        (
+            {VERSION: "v0.29.0", SOURCE: "https://github.com/vllm-project/tpu-inference.git"},
+            "tpu-inference 0.29.0",
+            "labels",
+        ),
+        ({VERSION: "0.31.1rc1.dev80+g1a2b3c4"}, "tpu-inference 0.31.1rc1", "labels"),
+        ({VERSION: "0.29.0", TITLE: "vllm-torchtpu"}, "torchtpu 0.29.0", "labels"),
+        # What an image inherits from the one that it is built on.
+        (
+            {VERSION: "24.04", "org.opencontainers.image.ref.name": "ubuntu"},
+            "tpu-inference of an unknown release",
+            "none",
+        ),
+        ({VERSION: "3.12.11"}, "tpu-inference of an unknown release", "none"),
+        ({VERSION: "0.31.0", TITLE: "our base"}, "tpu-inference of an unknown release", "none"),
+        ({}, "tpu-inference of an unknown release", "none"),
+    ],
+)
+@pytest.mark.parametrize("name", ["vllm/vllm-tpu:nightly", DIGEST])
+def test_the_labels_of_an_image_tell_its_engine_and_are_kept_with_the_pin(
+    cli: Open, name: str, labels: Mapping[str, str], title: str, origin: str
+) -> None:
+    at: CommandLine = cli(project={"labels": {name: labels}})
+    at.write()
+    words = image(name)
+    plan = at.run("plan", "gemma.yaml", *words)
+    assert title in plan.words
+    assert at.run("apply", "gemma.yaml", "-auto-approve", "-wait", "accepted", *words).code == 0
+    before = len(at.emulator.requests)
+    assert size(at, *words)["engine"]["known_from"] == origin
+    assert f"engine: {title}" in at.run("size", "gemma.yaml", *words).words
+    assert at.run("plan", "gemma.yaml", *words).code == 0
+    assert not [r for r in at.emulator.requests[before:] if r.path.startswith("/registry")], "the lock file has them"
+
+
+def test_labels_tell_the_engine_of_an_image_with_a_name_of_its_own(cli: Open) -> None:
+    at: CommandLine = cli(project={"labels": {OWN: {VERSION: "0.31.0", TITLE: "vllm-tpu"}}})
+    at.write()
+    assert "has vLLM 0.31.0 by its labels" in at.run("plan", "gemma.yaml", *image(OWN)).words
+
+
+def test_a_registry_that_shows_no_labels_leaves_the_release_unknown_and_stops_nothing(cli: Open) -> None:
+    at: CommandLine = cli(trouble=({"fault": "unavailable", "method": "registry.blobs.get"},))
+    at.write()
+    result = at.run("apply", "gemma.yaml", "-auto-approve", *image(DIGEST))
+    assert result.code == 0
+    assert "Which release vllm/vllm-tpu has is not known" in result.words
+
+
+@pytest.mark.parametrize("witness", ["labels", "boot", "lock file"])
+def test_a_flag_that_the_release_lacks_is_an_error_once_the_lock_file_tells_the_release(
+    cli: Open, witness: str
+) -> None:
+    at: CommandLine = cli()
+    at.write()
+    digest = f"sha256:{'a' * 64}"
+    tree: dict[str, Any] = {"format": "tpudeploy.lock/1", "images": {}, "models": {}}
+    tree |= {
+        "labels": {"labels": {digest: "tpu-inference 0.31.0"}},
+        "boot": {"releases": {digest: "0.31.0"}},
+        "lock file": {"images": {"vllm/vllm-tpu:v0.31.0": digest}},
+    }[witness]
+    flag = ("--set", "serving.args.brand_new_flag=1", *image(DIGEST))
+    assert problems(at, *flag)["TPU1310"]["severity"] == "warning"
+    (at.folder / "tpudeploy.lock.json").write_text(json.dumps(tree), encoding="utf-8")
+    refusal = problems(at, *flag)["TPU1310"]
+    assert refusal["severity"] == "error"
+    assert "vLLM 0.31.0 has no flag" in refusal["message"]
+    for command in ("size", "plan"):
+        result = at.run(command, "gemma.yaml", *flag)
+        assert result.code == 1, result.all
+        assert "has no flag" in result.words
+    assert at.run("plan", "gemma.yaml", *image(DIGEST)).code == 0

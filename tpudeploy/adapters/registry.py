@@ -1,5 +1,8 @@
 """Container registries: one HEAD request for a manifest, as docker makes it, shows whether an image exists.
 
+The labels of an image are in its configuration, a blob that the manifest names: no layer is read. A blob counts only
+if its bytes have the digest that was asked for, so it does not matter which host a redirect leads to.
+
 It is written from the protocol. That Google's registries accept an access token as a bearer token is unverified.
 """
 
@@ -7,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -29,6 +33,8 @@ _ACCEPT = ", ".join(
         "docker.distribution.manifest.v2",
     )
 )
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_MOVED = {HTTPStatus.FOUND, HTTPStatus.SEE_OTHER, HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT}
 _CLOSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 _MOST_BYTES = 1 << 20
 NAME_SECONDS = 5.0  # for the look-up of a name; without an answer, the run continues unpinned
@@ -66,17 +72,10 @@ class Registry:
         Docker Hub gives the same answer for private images and for absent ones. To a machine without an account,
         both are absent.
         """
-        host, repository, version = parts(reference)
-        base = self._base(host)
-        url = f"{base}/v2/{repository}/manifests/{version}"
-        is_google = _GOOGLE.fullmatch(host) is not None
-        token = self._token() if is_google else None
+        host, _, version = parts(reference)
         meter = Budget(seconds=self._timeout, size=_MOST_BYTES).begin()  # one for all of the exchange
         try:
-            reply = self._head(url, token, meter)
-            if reply.status == HTTPStatus.UNAUTHORIZED and not is_google:
-                challenge = reply.headers.get("www-authenticate", "")
-                reply = self._head(url, self._anonymous_token(challenge, base, host, meter), meter)
+            reply, _ = self._exchange(reference, f"manifests/{version}", meter, method="HEAD")
         except (Unanswered, ValueError) as cause:
             return Unknown(because=f"{host} cannot be asked: {cause}.")
         status = reply.status
@@ -87,6 +86,49 @@ class Registry:
         if status in _CLOSED:
             return Unknown(because=f"{host} does not show {reference} to you, but it may show it to the machine.")
         return Unknown(because=f"{host} {reply.outcome}.")
+
+    def labels(self, reference: str) -> Mapping[str, str] | Unknown:
+        """Return the labels of an image, or `Unknown` with the reason. Raises only `errors.CloudError` of `token`.
+
+        The image is named by its digest. Of one for several platforms, the labels are those of linux/amd64.
+        """
+        host, _, digest = parts(reference)
+        meter = Budget(seconds=self._timeout, size=_MOST_BYTES).begin()
+        try:
+            reply, token = self._exchange(reference, f"manifests/{digest}", meter)
+            platform = _amd64(_object(reply))
+            if platform:
+                reply, token = self._exchange(reference, f"manifests/{platform}", meter, token=token)
+            config = _digest_at(_object(reply), "config")
+            reply, _ = self._exchange(reference, f"blobs/{config}", meter, token=token)
+            if reply.status in _MOVED:  # to where the registry keeps its blobs: the token stays here
+                reply = fetch(_https(reply.headers.get("location", "")), meter, allow=is_public)
+            text = _object(reply)
+            if f"sha256:{sha256(reply.body).hexdigest()}" != config:
+                raise ValueError("the configuration that it sent has another digest")  # noqa: TRY301 - as all the others
+            tree = text.get("config")
+        except (Unanswered, ValueError) as cause:
+            return Unknown(because=f"{host} cannot be asked: {cause}.")
+        labels = tree.get("Labels") if isinstance(tree, dict) else None
+        return {str(key): str(value) for key, value in labels.items()} if isinstance(labels, dict) else {}
+
+    def _exchange(
+        self, reference: str, path: str, meter: BudgetMeter, *, method: str = "GET", token: str | None = None
+    ) -> tuple[HttpResponse, str | None]:
+        """Send one request to a repository, and return the reply and the token that it took.
+
+        A registry other than Google's that wants a token is sent the anonymous one. Raise as `_anonymous_token` does.
+        """
+        host, repository, _ = parts(reference)
+        base = self._base(host)
+        url = f"{base}/v2/{repository}/{path}"
+        is_google = _GOOGLE.fullmatch(host) is not None
+        token = self._token() if is_google else token
+        reply = self._send(method, url, token, meter)
+        if reply.status == HTTPStatus.UNAUTHORIZED and not is_google and token is None:
+            token = self._anonymous_token(reply.headers.get("www-authenticate", ""), base, host, meter)
+            reply = self._send(method, url, token, meter)
+        return reply, token
 
     def _anonymous_token(self, challenge: str, base: str, host: str, meter: BudgetMeter) -> str | None:
         """Return the token that the registry gives to anonymous callers.
@@ -109,10 +151,44 @@ class Registry:
             raise ValueError("its token service sent a malformed answer")  # noqa: TRY004  what a server sent is a value
         return str(tree.get("token") or tree.get("access_token") or "") or None
 
-    def _head(self, url: str, token: str | None, meter: BudgetMeter) -> HttpResponse:
-        """Ask for a manifest. A redirect is not followed, because a token must not be sent to another host."""
+    def _send(self, method: str, url: str, token: str | None, meter: BudgetMeter) -> HttpResponse:
+        """Send one request. A redirect is not followed, because a token must not be sent to another host."""
         headers = {"Accept": _ACCEPT, **({"Authorization": f"Bearer {token}"} if token else {})}
-        return fetch(url, meter, method="HEAD", headers=headers, allow=self._allow)
+        return fetch(url, meter, method=method, headers=headers, allow=self._allow)
+
+
+def _object(reply: HttpResponse) -> Mapping[str, Any]:
+    """Return the JSON object in a reply. Raise ValueError for any other reply."""
+    if reply.status != HTTPStatus.OK:
+        raise ValueError(f"it {reply.outcome}")
+    tree = parse(reply.body)
+    if not isinstance(tree, dict):
+        raise ValueError("it sent a malformed answer")  # noqa: TRY004  what a server sent is a value
+    return tree
+
+
+def _amd64(manifest: Mapping[str, Any]) -> str:
+    """Return the digest of the manifest for linux/amd64 in one for several platforms, or "" if it is for one."""
+    if not isinstance(manifest.get("manifests"), list):
+        return ""
+    for each in manifest["manifests"]:
+        platform = each.get("platform") if isinstance(each, dict) else None
+        if isinstance(platform, dict) and (platform.get("os"), platform.get("architecture")) == ("linux", "amd64"):
+            return _digest_at({"": each}, "")
+    raise ValueError("the image is not for linux/amd64")
+
+
+def _digest_at(tree: Mapping[str, Any], key: str) -> str:
+    digest = tree[key].get("digest") if isinstance(tree.get(key), dict) else None
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise ValueError("its manifest names no configuration")
+    return digest
+
+
+def _https(location: str) -> str:
+    if urlsplit(location).scheme != "https":
+        raise ValueError("it redirects to an address without TLS")
+    return location
 
 
 def is_of_registry(realm: str, base: str, host: str) -> bool:

@@ -14,11 +14,13 @@ from urllib.parse import quote
 
 from tpudeploy.adapters.http_budget import Budget, Unanswered, fetch
 from tpudeploy.adapters.registry import Registry, parts
+from tpudeploy.catalog.engines import words_of_labels
 from tpudeploy.domain.errors import CloudError
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.pins import Name, PinKind
 from tpudeploy.domain.strict_json import parse
+from tpudeploy.pins import at_digest
 
 _DEFAULT_BRANCH = "main"  # the branch that vLLM uses if a profile names no revision
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -133,6 +135,13 @@ class Origins:
 
     def describe(self, name: Name, commit: str) -> Checkpoint | Unknown:
         return self._hub.checkpoint(name.model[0], commit)
+
+    def labels(self, image: str, digest: str) -> str | Unknown:
+        try:
+            answer = self._registry.labels(at_digest(image.partition("@")[0], digest))
+        except CloudError as cause:
+            return Unknown(because=cause.message, hint=cause.hint)
+        return answer if isinstance(answer, Unknown) else words_of_labels(answer)
 
     def _digest(self, image: str) -> str | Unknown:
         host = parts(image)[0]

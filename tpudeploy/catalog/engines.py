@@ -154,28 +154,78 @@ def identify(
     digest: str | None = None,
     *,
     locked: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
     boots: Mapping[str, str] | None = None,
 ) -> Engine:
-    """Return the engine of an image: its kind by the image's name, its release by the best witness.
+    """Return the engine of an image: its kind by the image's labels or name, its release by the best witness.
 
     `digest` is what the image is pinned to, unless it is written. `locked` are the digests of other names, as in the
-    lock file, and `boots` the versions that engines reported, by digest.
+    lock file; `labels` are the texts of `words_of_labels` and `boots` the versions that engines reported, by digest.
     """
     engine = _by_name(image)
-    if engine.kind is EngineKind.UNKNOWN:
-        return engine
     digest = digest or image.partition("@")[2]
-    report = (boots or {}).get(digest, "") if digest else ""
-    match = _RELEASE.fullmatch(report)
-    if match is not None:
-        return Engine(kind=engine.kind, image=image, release=match["release"], origin=EngineOrigin.BOOT)
-    if engine.release is not None or not digest:
+    if not digest:
         return engine
-    for name, to in (locked or {}).items():
-        other = _by_name(name)
-        if to == digest and other.kind is engine.kind and other.release is not None:
-            return Engine(kind=engine.kind, image=image, release=other.release, origin=EngineOrigin.LOCK_FILE)
-    return engine
+    text = (labels or {}).get(digest)
+    kind, label = _of_labels(text or "")
+    kind = engine.kind if kind is EngineKind.UNKNOWN else kind
+    if kind is EngineKind.UNKNOWN:
+        return Engine(kind=kind, image=image, labels=text)
+    is_tag = engine.kind is kind and engine.release is not None
+    witnesses = (
+        (EngineOrigin.BOOT, (boots or {}).get(digest, "")),
+        (EngineOrigin.TAG, engine.release or "" if is_tag else ""),
+        (EngineOrigin.LABELS, label),
+        (EngineOrigin.LOCK_FILE, _locked_release(kind, digest, locked or {})),
+    )
+    for origin, version in witnesses:
+        match = _RELEASE.fullmatch(version)
+        if match is not None:
+            return Engine(kind=kind, image=image, release=match["release"], origin=origin, labels=text)
+    return Engine(kind=kind, image=image, labels=text)
+
+
+def _locked_release(kind: EngineKind, digest: str, locked: Mapping[str, str]) -> str:
+    """Return the release of another name of this digest, or ""."""
+    others = (_by_name(name) for name, to in locked.items() if to == digest)
+    return next((other.release for other in others if other.kind is kind and other.release), "")
+
+
+# Labels that name what is in an image, by the OCI image specification, and names of engines in them. That the
+# publishers of vllm-tpu set any is UNVERIFIED: docker/Dockerfile of tpu-inference sets none, a company's build may.
+VERSION_LABEL = "org.opencontainers.image.version"
+NAMING_LABELS = tuple(f"org.opencontainers.image.{key}" for key in ("title", "source", "url", "ref.name"))
+_KIND_OF_NAME = {**KIND_OF_IMAGE, "tpu-inference": EngineKind.TPU_INFERENCE, "torchtpu": EngineKind.TORCHTPU}
+_MOST_OF_LABEL = 64
+
+
+def words_of_labels(labels: Mapping[str, str]) -> str:
+    """Return what the labels of an image say of its engine: `tpu-inference 0.31.0`, one half of it, or "".
+
+    An image inherits the labels of the one that it is built on, such as the version of a Linux, so a version counts
+    only beside the name of an engine, or alone if it has the form of all releases of vLLM, 0.x.y.
+    """
+    names = [labels[name] for name in NAMING_LABELS if labels.get(name)]
+    parts = [part for name in names for part in re.split(r"[/:@]", name.lower().removesuffix(".git"))]
+    kinds = {kind for part in parts if (kind := _KIND_OF_NAME.get(part)) is not None}
+    match = _RELEASE.fullmatch(labels.get(VERSION_LABEL, "")[:_MOST_OF_LABEL])
+    release = "" if match is None else match["release"]
+    if len(kinds) == 1:
+        return f"{kinds.pop()} {release}".strip()
+    return release if not names and numbers(release)[:1] == (0,) else ""
+
+
+def _of_labels(text: str) -> tuple[EngineKind, str]:
+    """Return the engine and the release in a text of `words_of_labels`."""
+    name, _, release = text.rpartition(" ")
+    if text in set(EngineKind):
+        name, release = text, ""
+    return EngineKind(name) if name in set(EngineKind) else EngineKind.UNKNOWN, release
+
+
+def needs_labels(image: str) -> bool:
+    """Return whether the name and the tag of an image leave its engine or its release open."""
+    return _by_name(image).release is None
 
 
 def lacks(image: str, last: str | None) -> str:

@@ -27,6 +27,7 @@ from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.config.withhold import has_withheld, with_stand_ins, withhold, without_text
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
+from tpudeploy.domain.engine import Engine
 from tpudeploy.domain.errors import ProfileInvalid
 from tpudeploy.domain.names import DEPLOYMENT_NAME
 
@@ -42,11 +43,13 @@ def parse(
     sets: Sequence[str] = (),
     environment: Mapping[str, str],
     trust: Trust = TRUSTED,
+    engine: Engine | None = None,
 ) -> Profile:
     """Return the profile. Raise ProfileInvalid with every problem, or ProfileNotFound for a path that does not exist.
 
     `overlays` are merged over the file in their order, then `sets`, each `dotted.path=YAML value`. No diagnostic quotes
-    a value that came from the environment, or from a file outside the project that a profile extends.
+    a value that came from the environment, or from a file outside the project that a profile extends. `engine` is that
+    of its image, if more is known of it than its name and tag tell.
     """
     layers = Layers(reader, environment, trust)
     stack = [layers.file(name) for name in (path, *overlays)]
@@ -61,8 +64,8 @@ def parse(
     if root is None or tree is None:
         raise _invalid(path, without_text(layers.problems, layers.outside))
     nulls = {} if tree is root else dict(_nulls(root))
-    spec, problems = _check(tree, nulls)
-    problems = _without_outside(problems, tree, nulls, layers.outside)
+    spec, problems = _check(tree, nulls, engine)
+    problems = _without_outside(problems, tree, nulls, layers.outside, engine)
     diagnostics = in_order(without_text(_without_echoes(layers.problems, problems, whole=layers.whole), layers.outside))
     if spec is None or errors_in(diagnostics):
         raise _invalid(path, diagnostics)
@@ -70,12 +73,16 @@ def parse(
 
 
 def _without_outside(
-    problems: list[Diagnostic], tree: MapNode, nulls: Mapping[Path, Location], outside: Collection[str]
+    problems: list[Diagnostic],
+    tree: MapNode,
+    nulls: Mapping[Path, Location],
+    outside: Collection[str],
+    engine: Engine | None,
 ) -> list[Diagnostic]:
     """Return the problems without those that would tell a value of a file outside the project."""
     if not problems or not has_withheld(tree, outside):
         return problems
-    _, of_stand_ins = _check(with_stand_ins(tree, outside), nulls)
+    _, of_stand_ins = _check(with_stand_ins(tree, outside), nulls, engine)
     return list(withhold(problems, of_stand_ins, tree))
 
 
@@ -84,7 +91,9 @@ _sound: dict[str, ProfileSpec] = {}
 _MOST_SOUND = 10_000
 
 
-def _check(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec | None, list[Diagnostic]]:
+def _check(
+    tree: MapNode, nulls: Mapping[Path, Location], engine: Engine | None
+) -> tuple[ProfileSpec | None, list[Diagnostic]]:
     """Return the profile, or None, and what is wrong with it.
 
     Whether anything is wrong depends on the values alone, so the profiles of a fleet that differ in their names are
@@ -94,11 +103,11 @@ def _check(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec |
     values = plain_map(tree)
     name = values.get("name")
     identity = repr({key: value for key, value in values.items() if key != "name"})
-    same = None if nulls else _sound.get(identity)
+    same = None if nulls or engine is not None else _sound.get(identity)
     if same is not None and isinstance(name, str) and DEPLOYMENT_NAME.fullmatch(name):
         return same.with_name(name), []
-    spec, problems = _examine(tree, values, nulls)
-    if spec is not None and not problems:
+    spec, problems = _examine(tree, values, nulls, engine)
+    if spec is not None and not problems and engine is None:
         if len(_sound) >= _MOST_SOUND:  # a server reads the profiles of many days
             _sound.clear()
         _sound[identity] = spec
@@ -106,10 +115,10 @@ def _check(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec |
 
 
 def _examine(
-    tree: MapNode, values: Mapping[str, Json], nulls: Mapping[Path, Location]
+    tree: MapNode, values: Mapping[str, Json], nulls: Mapping[Path, Location], engine: Engine | None
 ) -> tuple[ProfileSpec | None, list[Diagnostic]]:
     """Return the profile, or None, and what is wrong with it. The rules see it without its name."""
-    anonymous = MapNode(tree.place, {key: entry for key, entry in tree.entries.items() if key != "name"})
+    anonymous = MapNode(tree.place, {key: entry for key, entry in tree.entries.items() if key != "name"}, engine)
     problems = [diagnostic for rule in RULES for diagnostic in rule(anonymous)]
     problems.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))
     try:

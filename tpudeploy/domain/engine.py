@@ -19,6 +19,7 @@ class EngineOrigin(StrEnum):
     """What names the release."""
 
     TAG = "tag"
+    LABELS = "labels"  # the registry shows them for this digest
     LOCK_FILE = "lock file"  # it pins a tag of a release to the same digest
     BOOT = "boot"  # an engine of this digest reported it when it was verified
     NONE = "none"
@@ -26,12 +27,16 @@ class EngineOrigin(StrEnum):
 
 @frozen
 class Engine:
-    """The engine of an image. `release` is None if nothing names it; `image` is as the profile writes it."""
+    """The engine of an image. `release` is None if nothing names it; `image` is as the profile writes it.
+
+    `labels` is what its labels say (`engines.words_of_labels`), None if the registry was not asked or did not answer.
+    """
 
     kind: EngineKind
     image: str
     release: str | None = None
     origin: EngineOrigin = EngineOrigin.NONE
+    labels: str | None = None
 
     @property
     def title(self) -> str:

@@ -54,15 +54,17 @@ class Pin:
 class Pins:
     """The content of the lock file. `lines` says where each name is in it, for display.
 
-    `releases` are the versions that engines reported, by the digests of their images, and `checkpoints`
-    what the hub said of models that the catalogue does not know, by their commits. `more` holds keys that this
-    version does not know and preserves.
+    `releases` are the versions that engines reported, by the digests of their images; `labels` are what the images'
+    own labels say of the engine, likewise (catalog/engines.py), "" for an image without any; and `checkpoints` are what
+    the hub said of models that the catalogue does not know, by their commits. `more` holds keys that this version
+    does not know and preserves.
     """
 
     images: Mapping[str, str] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
     machine_images: Mapping[str, str] = field(default_factory=dict)
     releases: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
     checkpoints: Mapping[str, Checkpoint] = field(default_factory=dict)
     lines: Mapping[Name, Location] = field(default_factory=dict, compare=False, repr=False)
     more: Mapping[str, Json] = field(default_factory=dict)

@@ -75,6 +75,7 @@ class ScenarioProject:
       addresses: {us-east5: 0}                        # the quota IN_USE_ADDRESSES, by region; "*" is any
       hyperdisk_gb: {us-east5: 100}                   # the quota HDB_TOTAL_GB, likewise
       images: ["vllm/vllm-tpu:v0.32.0"]               # only these are in a registry
+      labels: {"vllm/vllm-tpu:nightly": {org.opencontainers.image.version: 0.31.0}}  # of images; others have none
       models: [google/gemma-4-E2B-it]                 # only these are on the hub
       checkpoints: {a/b: {config: {...}, tensors: {BF16: 8000000000}}}    # what the hub says of a model
       pushes: {"vllm/vllm-tpu:nightly": 86400}        # seconds after which the tag, or the model, is pushed again
@@ -94,6 +95,7 @@ class ScenarioProject:
     addresses: Mapping[str, int] = field(default_factory=dict)
     hyperdisk_gb: Mapping[str, int] = field(default_factory=dict)
     images: Sequence[str] | None = None
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     models: Sequence[str] | None = None
     checkpoints: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     pushes: Mapping[str, float] = field(default_factory=dict)

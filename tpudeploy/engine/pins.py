@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from tpudeploy.catalog.engines import release_in
+from tpudeploy.catalog.engines import needs_labels, release_in
 from tpudeploy.catalog.families import is_listed
 from tpudeploy.domain import events
 from tpudeploy.domain.boots import BootRecord
@@ -18,11 +18,12 @@ from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.pins import FILE, Name, Pin, PinKind, Pins, is_emulated
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
-from tpudeploy.pins import DIGEST, in_attributes, names_with_pins, new, unused, with_pins
+from tpudeploy.pins import digest_in, in_attributes, names_with_pins, new, unused, with_pins
 from tpudeploy.ports import PinStore, Sources, World
 
 _AT_ONCE = 8
 _NO_CHECKPOINTS: Mapping[str, Checkpoint] = {}
+_NO_LABELS: Mapping[str, str] = {}
 
 
 @frozen
@@ -44,9 +45,11 @@ def complete(
     all_states = tuple(states)
     state_pins = (pin for pin in _pins_of_states(all_states) if emulated or not is_emulated(pin.to))
     pins = with_pins(pins, (pin for pin in state_pins if pins.target_of(pin.name) is None))
+    each = tuple(names)
+    images = {to: name.text for name in each if name.kind is PinKind.IMAGE and (to := pins.target_of(name))}
     unpinned_names = set(_unpinned_names(all_states))
-    missing = (name for name in names if pins.target_of(name) is None and name not in unpinned_names)
-    return look_up_pins(pins, missing, sources)
+    missing = (name for name in each if pins.target_of(name) is None and name not in unpinned_names)
+    return look_up_pins(with_labels(pins, images, sources), missing, sources)
 
 
 def look_up_pins(pins: Pins, names: Iterable[Name], sources: Sources) -> PinLookup:
@@ -55,7 +58,21 @@ def look_up_pins(pins: Pins, names: Iterable[Name], sources: Sources) -> PinLook
     answers = dict(zip(each, together(_AT_ONCE, sources.look_up, each), strict=True))
     new_pins = [Pin(name=name, to=to) for name, to in answers.items() if not isinstance(to, Unknown)]
     unknown = {name: why for name, why in answers.items() if isinstance(why, Unknown)}
-    return PinLookup(pins=_with_checkpoints(with_pins(pins, new_pins), new_pins, sources), unknown=unknown)
+    pins = _with_checkpoints(with_pins(pins, new_pins), new_pins, sources)
+    images = {pin.to: pin.name.text for pin in new_pins if pin.name.kind is PinKind.IMAGE}
+    return PinLookup(pins=with_labels(pins, images, sources), unknown=unknown)
+
+
+def with_labels(pins: Pins, images: Mapping[str, str], sources: Sources) -> Pins:
+    """Return `pins` with what the labels of images say of their engines. `images` are their names by digest.
+
+    Only images are asked about whose name and tag leave that open. A registry that does not answer is asked again by
+    the next run.
+    """
+    missing = {digest: image for digest, image in images.items() if digest not in pins.labels and needs_labels(image)}
+    answers = together(_AT_ONCE, lambda digest: sources.labels(missing[digest], digest), missing)
+    labels = {digest: text for digest, text in zip(missing, answers, strict=True) if isinstance(text, str)}
+    return replace(pins, labels={**pins.labels, **labels}) if labels else pins
 
 
 def _with_checkpoints(pins: Pins, new_pins: Iterable[Pin], sources: Sources) -> Pins:
@@ -73,21 +90,28 @@ def _with_checkpoints(pins: Pins, new_pins: Iterable[Pin], sources: Sources) -> 
 
 
 def hold(
-    world: World, store: PinStore, pins: Iterable[Pin], checkpoints: Mapping[str, Checkpoint] = _NO_CHECKPOINTS
+    world: World,
+    store: PinStore,
+    pins: Iterable[Pin],
+    checkpoints: Mapping[str, Checkpoint] = _NO_CHECKPOINTS,
+    labels: Mapping[str, str] = _NO_LABELS,
 ) -> None:
     """Write the pins of names that the lock file does not have yet. It never changes a pin that is there.
 
-    `checkpoints` are what the hub said of their commits.
+    `checkpoints` are what the hub said of their commits, `labels` what those of images said of their digests.
 
     A file that cannot be written is only a warning, because a slice keeps its own pins in the state.
     """
     candidates = tuple(pins)
-    if not new(store.read(), candidates):
+    current_pins = store.read()
+    if not new(current_pins, candidates) and labels.keys() <= current_pins.labels.keys():
         return
     try:
         before = store.update(
             lambda current: replace(
-                with_pins(current, new(current, candidates)), checkpoints={**checkpoints, **current.checkpoints}
+                with_pins(current, new(current, candidates)),
+                checkpoints={**checkpoints, **current.checkpoints},
+                labels={**labels, **current.labels},
             )
         )
     except StateError as error:
@@ -103,7 +127,7 @@ def note_releases(store: PinStore, boots: Iterable[BootRecord], deployments: Ite
     A file that cannot be written is left as it is: the release is then as unknown as before.
     """
     digests = {
-        str(deployment.attributes.get(DIGEST, deployment.engine.image.partition("@")[2]))
+        digest_in(deployment.attributes)
         for deployment in deployments
         if deployment.engine.kind is not EngineKind.UNKNOWN and deployment.engine.origin is not EngineOrigin.TAG
     }
@@ -115,16 +139,24 @@ def note_releases(store: PinStore, boots: Iterable[BootRecord], deployments: Ite
 
 
 def renew(
-    world: World, store: PinStore, names: Iterable[Name], sources: Sources, *, states: Iterable[State]
+    world: World,
+    store: PinStore,
+    names: Iterable[Name],
+    sources: Sources,
+    *,
+    states: Iterable[State],
+    digests: Mapping[str, str],
 ) -> tuple[Pin, ...]:
     """Look up all names again, write their pins, and return those that are new or have moved.
+
+    `digests` are images that are named by a digest: only their labels are looked up.
 
     A name without an answer keeps its pin, with a warning. A pin that neither the names nor `states` use is reported
     and kept, because it may belong to a profile that was not named. Raise `errors.StateError` if the file cannot be
     written.
     """
     each = tuple(names)
-    lookup = look_up_pins(store.read(), each, sources)
+    lookup = look_up_pins(with_labels(store.read(), digests, sources), each, sources)
     for name, why in lookup.unknown.items():
         target = store.read().target_of(name)
         outcome = f"stays pinned to {target}" if target else "is not pinned"
@@ -136,7 +168,9 @@ def renew(
     ]
     before = store.update(
         lambda current: replace(
-            with_pins(current, pins), checkpoints={**current.checkpoints, **lookup.pins.checkpoints}
+            with_pins(current, pins),
+            checkpoints={**current.checkpoints, **lookup.pins.checkpoints},
+            labels={**current.labels, **lookup.pins.labels},
         )
     )
     moved_pins = tuple(pin for pin in pins if before.target_of(pin.name) != pin.to)

@@ -5,7 +5,7 @@ An interrupted run is resumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.cost_budget import CostCeiling
@@ -94,10 +94,22 @@ def apply(
             may_reset=reset,
             max_requests=max_requests,
             ceiling=_ceiling(max_cost, plan, world.clock.now()),
-            on_started=lambda: hold(world, adapters.pins, pins, checkpoints),
+            on_started=lambda: hold(world, adapters.pins, pins, checkpoints, _labels(plan)),
         )
     note_releases(adapters.pins, adapters.boots.read(), [goal.deployment for goal in plan.goals if goal.deployment])
     return Report.from_domain(report)
+
+
+def _labels(plan: Plan) -> Mapping[str, str]:
+    """Return what the labels of the plan's images say of their engines, by digest."""
+    from tpudeploy.pins import digest_in
+
+    deployments = [goal.deployment for goal in plan.goals if goal.deployment]
+    return {
+        digest: each.engine.labels
+        for each in deployments
+        if each.engine.labels is not None and (digest := digest_in(each.attributes))
+    }
 
 
 def _ceiling(max_cost: float | CostCeiling | None, plan: Plan, now: float) -> CostCeiling | None:

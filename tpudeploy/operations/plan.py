@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.errors import ConfigError
     from tpudeploy.domain.events import Event
     from tpudeploy.domain.facts import Facts
+    from tpudeploy.domain.pins import Pins
     from tpudeploy.domain.plan import Mode
     from tpudeploy.engine.pins import PinLookup
     from tpudeploy.loading import OneProfile, Profiles
@@ -98,6 +99,8 @@ def plan(
     world = adapters.world(on_event)
     if scope.mode is Mode.NORMAL:
         pins = _pins(workspace, world, unique)
+        unique, errors = _judge(unique, pins.pins)
+        ambiguous = {**ambiguous, **errors}
     else:
         pins = PinLookup(pins=adapters.pins.read(), unknown={})
     deployments, unusable = workspace.resolve(unique, {**(invalid or {}), **ambiguous}, pins.pins)
@@ -176,16 +179,36 @@ def _check_combination(used: set[str], *, refresh: bool) -> None:
             raise UsageError(f"{option} needs to read the cloud.", hint="Leave out -refresh=false.")
 
 
+def _judge(profiles: Iterable[Profile], pins: Pins) -> tuple[tuple[Profile, ...], Mapping[str, ConfigError]]:
+    """Return the profiles as the releases of their engines judge them, and an error for each that is invalid.
+
+    Raise the first error if there is no profile left.
+    """
+    from tpudeploy import loading
+    from tpudeploy.domain.errors import ConfigError
+
+    valid: list[Profile] = []
+    errors: dict[str, ConfigError] = {}
+    for profile in profiles:
+        try:
+            valid.append(loading.judge(profile, pins))
+        except ConfigError as error:
+            errors[profile.spec.name] = error
+    if errors and not valid:
+        raise next(iter(errors.values()))
+    return tuple(valid), errors
+
+
 def _pins(workspace: Workspace, world: World, profiles: Iterable[Profile]) -> PinLookup:
     """Return the pins of the names in profiles. Only names without a pin are looked up, first in the states."""
     from tpudeploy.engine.observe import readable_states
-    from tpudeploy.engine.pins import PinLookup, complete
-    from tpudeploy.pins import names
+    from tpudeploy.engine.pins import PinLookup, complete, with_labels
+    from tpudeploy.pins import names, written_digests
 
     adapters = workspace.adapters
     profiles = tuple(profiles)
     workspace.note_trust(profiles)
-    pins = adapters.pins.read()
+    pins = with_labels(adapters.pins.read(), written_digests(profiles), adapters.sources)
     unpinned = {}
     for profile in profiles:
         missing = tuple(name for name in names(profile.spec) if pins.target_of(name) is None)

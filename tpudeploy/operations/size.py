@@ -117,6 +117,7 @@ def predict_size(
     from tpudeploy.catalog.support import model_support
 
     profile = loading.profile(profile)
+    profile = profile if pins is None else loading.judge(profile, pins)
     deployment, diagnostics = loading.checked(profile, pins)
     return Size(
         name=deployment.name,

@@ -98,7 +98,7 @@ def _checked(workspace: Workspace, one: OneProfile, pins: Callable[[], Pins]) ->
 
     file = loading.name_of(one)
     try:
-        profile = loading.profile(one)
+        profile = loading.judge(loading.profile(one), pins())
         deployment = workspace.deployment(profile, offline=True, script=False, pins=pins())
         warnings = workspace.warnings(profile)
     except ConfigError as error:

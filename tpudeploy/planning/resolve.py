@@ -13,7 +13,7 @@ from typing import Any
 
 from tpudeploy import catalog, pins
 from tpudeploy.catalog import families, flags
-from tpudeploy.catalog.engines import DEFAULT_CACHE, identify
+from tpudeploy.catalog.engines import DEFAULT_CACHE
 from tpudeploy.catalog.routers import DEFAULT_MACHINE
 from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.config.profile import Joined, Profile
@@ -136,7 +136,7 @@ def resolve_without_script(
     container = unnamed.container if unnamed.container.name else replace(unnamed.container, name=spec.name)
     digests = {file.attribute: f"sha256:{_sha256(file.text)[:16]}" for file in own_files}
     other_origins = {**dict(pins.origins(spec, lock)), **{file.attribute: file.at for file in own_files}}
-    engine = identify(spec.serving.image, lock.target_of(pins.image_of(spec)), locked=lock.images, boots=lock.releases)
+    engine = pins.engine_of(spec.serving.image, lock)
     commit = lock.target_of(pins.model_of(spec)) or spec.model.revision or ""
     checkpoint = None if families.is_listed(spec.model.id) else lock.checkpoints.get(commit)
     if checkpoint is not None and config_json is None:

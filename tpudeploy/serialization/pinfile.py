@@ -24,6 +24,9 @@ SECTIONS: tuple[tuple[str, PinKind, str, str], ...] = (
 )
 # What engines reported, by the digests of their images.
 _VERSION = r"[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,64}"
+# What the labels of an image say of its engine: the engine, its release, both, or nothing (`ImageLabels`).
+_LABELS = r"|[a-z-]{1,32}( [0-9A-Za-z.+-]{1,64})?|[0-9][0-9A-Za-z.+-]{0,63}"
+_OF_DIGESTS = ("releases", "labels", "checkpoints")
 
 
 def dumps(pins: Pins) -> str:
@@ -35,6 +38,7 @@ def dumps(pins: Pins) -> str:
         # Only profiles for Compute Engine have some, so that the files of others stay as they are.
         **({"machine_images": dict(sorted(pins.machine_images.items()))} if pins.machine_images else {}),
         **({"releases": dict(sorted(pins.releases.items()))} if pins.releases else {}),
+        **({"labels": dict(sorted(pins.labels.items()))} if pins.labels else {}),
         **({"checkpoints": _checkpoints_to_json(pins.checkpoints)} if pins.checkpoints else {}),
         **pins.more,
     }
@@ -65,8 +69,9 @@ def loads(text: str, *, source: str) -> Pins:
             for name in sections[section]
         },
         releases=_section(tree, "releases", _VERSION, "a version: three numbers with dots", source),
+        labels=_section(tree, "labels", _LABELS, "an engine and its release", source),
         checkpoints=_checkpoints(tree, source),
-        more={key: value for key, value in tree.items() if key not in {"format", "releases", "checkpoints", *sections}},
+        more={key: value for key, value in tree.items() if key not in {"format", *_OF_DIGESTS, *sections}},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tpudeploy.domain.boots import BootRecord
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.verify import ReplicaVerification
+from tpudeploy.pins import digest_in
 from tpudeploy.sizing.numbers import parse_number
 
 _FIGURES = ("num_blocks", "kv_cache_tokens", "kv_bytes_per_token", "graphs", "compile_seconds")
@@ -18,12 +19,11 @@ def record_of(deployment: Deployment, verification: ReplicaVerification, *, at: 
     settings = {setting.name: setting for setting in verification.settings if setting.name in _FIGURES}
     predicted = {name: parse_number(setting.declared) for name, setting in settings.items()}
     measured = {name: parse_number(setting.value) for name, setting in settings.items()}
-    image = str(deployment.attributes.get("serving.image", ""))
     return BootRecord(
         at=at,
         engine=deployment.engine.kind.value,
         release=release,
-        digest=str(deployment.attributes.get("serving.image_digest", image.partition("@")[2])),
+        digest=digest_in(deployment.attributes),
         model=deployment.model_id,
         accelerator_type=deployment.accelerator.name,
         predicted={name: value for name, value in predicted.items() if value is not None},

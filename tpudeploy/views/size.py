@@ -41,6 +41,7 @@ class _Bound(Enum):
 _ORIGINS = {
     EngineOrigin.NONE: "",
     EngineOrigin.TAG: ", by the tag",
+    EngineOrigin.LABELS: ", by the labels of the image",
     EngineOrigin.LOCK_FILE: ", by the lock file",
     EngineOrigin.BOOT: ", as it reported at its last boot",
 }

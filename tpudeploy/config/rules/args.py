@@ -78,7 +78,7 @@ def _unknown(root: MapNode, name: str, entry: Entry, names: Collection[str]) -> 
         hint = removal.instead
     severity, unlike = severity_of_tables(root), unlike_tables(root)
     lacks = engines.lacks(look.image(root), None if removal is None else removal.last)
-    if lacks:
+    if lacks and look.engine_of(root).release is None:
         severity, unlike = Severity.ERROR, lacks
     message += f"; {unlike}" if unlike else ""
     path: Path = (*_ARGS, name)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tpudeploy.catalog import releases
-from tpudeploy.catalog.engines import identify, names_release
+from tpudeploy.catalog.engines import names_release
 from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, quoted, warning
@@ -131,13 +131,13 @@ def release_without_v(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def severity_of_tables(root: MapNode) -> Severity:
-    """Return the severity of what the tables refuse: only a warning unless the image's tag names their release."""
+    """Return the severity of what the tables refuse: only a warning unless the image has one of their releases."""
     return Severity.ERROR if unlike_tables(root) == "" else Severity.WARNING
 
 
 def unlike_tables(root: MapNode) -> str:
     """Return what the image has instead of the release of the tables, as a clause, or "" if it has that one."""
-    engine = identify(look.value(root, _IMAGE, str) or "")
+    engine = look.engine_of(root)
     if engine.kind is EngineKind.TORCHTPU:
         return f"the image has another engine, {engine.kind}"
     if engine.release is None:

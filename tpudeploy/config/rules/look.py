@@ -12,7 +12,7 @@ from tpudeploy.config.keys import FLAG_OF_KEY
 from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, find, is_null, plain
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Location
-from tpudeploy.domain.engine import EngineKind
+from tpudeploy.domain.engine import Engine, EngineKind
 from tpudeploy.domain.frozen import frozen
 
 T = TypeVar("T", bool, int, str)
@@ -57,9 +57,14 @@ def image(root: MapNode) -> str:
     return value(root, _IMAGE, str) or ""
 
 
+def engine_of(root: MapNode) -> Engine:
+    """Return the engine of the image, by more than its name and tag if more is known of it."""
+    return root.engine or identify(image(root))
+
+
 def release(root: MapNode) -> str:
     """Return the release whose flags, values and variables are looked up: the image's, or else the newest."""
-    engine = identify(image(root))
+    engine = engine_of(root)
     is_one_of_ours = engine.kind is EngineKind.TPU_INFERENCE and engine.release is not None
     version = engine.release if is_one_of_ours else None
     return version if version is not None and releases.find(version) is not None else releases.NEWEST

@@ -168,6 +168,20 @@ METHODS: tuple[ServiceMethod, ...] = (
         re.compile(r"registry/(?P<host>[^/]+)/v2/(?P<repository>.+)/manifests/(?P<reference>[^/]+)"),
         registries.head_manifest,
     ),
+    ServiceMethod(
+        "registry",
+        "manifests.get",
+        "GET",
+        re.compile(r"registry/(?P<host>[^/]+)/v2/(?P<repository>.+)/manifests/(?P<reference>[^/]+)"),
+        registries.get_manifest,
+    ),
+    ServiceMethod(
+        "registry",
+        "blobs.get",
+        "GET",
+        re.compile(r"registry/(?P<host>[^/]+)/v2/(?P<repository>.+)/blobs/(?P<digest>sha256:[0-9a-f]{64})"),
+        registries.get_blob,
+    ),
     ServiceMethod(  # Hugging Face's hub
         "hub",
         "models.get",

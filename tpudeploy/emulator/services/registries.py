@@ -5,9 +5,10 @@ Neither asks for credentials.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
-from hashlib import sha1
+from hashlib import sha1, sha256
 from typing import Any
 
 from tpudeploy.domain.pins import EMULATED
@@ -32,6 +33,33 @@ def head_manifest(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     if images is not None and name not in images:
         raise wire.refuse(5, f"manifest unknown: {name}")
     return {_DIGEST_HEADER: reference if is_digest else image_digest(name, cloud.current_version(name))}
+
+
+def get_manifest(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
+    """Return the manifest of an image for one platform, which names its configuration."""
+    head = head_manifest(cloud, call)
+    digest = f"sha256:{sha256(_configuration(cloud, head[_DIGEST_HEADER])).hexdigest()}"
+    return {"schemaVersion": 2, "config": {"digest": digest}, **head}
+
+
+def get_blob(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
+    """Return the configuration of this digest. Raise ApiError for any other blob: there are no layers."""
+    for image in ("", *(_digest_of(cloud, name) for name in cloud.scenario.project.labels)):
+        text = _configuration(cloud, image)
+        if call.query["digest"] == f"sha256:{sha256(text).hexdigest()}":
+            return dict(json.loads(text))
+    raise wire.refuse(5, "blob unknown to registry")
+
+
+def _digest_of(cloud: Cloud, name: str) -> str:
+    return name.partition("@")[2] or image_digest(name, cloud.current_version(name))
+
+
+def _configuration(cloud: Cloud, digest: str) -> bytes:
+    """Return the configuration of an image, with the labels that the scenario gives it."""
+    rows = cloud.scenario.project.labels.items()
+    labels = next((labels for name, labels in rows if _digest_of(cloud, name) == digest), {})
+    return json.dumps({"architecture": "amd64", "os": "linux", "config": {"Labels": dict(labels)}}).encode()
 
 
 def pull_refusal(cloud: Cloud, image: str) -> str:

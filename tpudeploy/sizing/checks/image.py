@@ -14,6 +14,11 @@ from tpudeploy.sizing.checks.check import argument, check_for, error, warning
 
 _IMAGE = "serving.image"
 _ENV = "serving.env."
+_WITNESSES = {
+    EngineOrigin.BOOT: " by its last boot",
+    EngineOrigin.LABELS: " by its labels",
+    EngineOrigin.LOCK_FILE: " by the lock file",
+}
 
 
 @check_for(
@@ -21,9 +26,9 @@ _ENV = "serving.env."
     "Image whose engine is another one than the tables', or not known",
     "A warning: the tables of flags and values are those of the version that `tpudeploy version` names, and memory is "
     "computed as releases of tpu-inference allocate it. The engine and its release follow from the image's name and "
-    "tag; from the lock file, if it pins a release to the same digest; or from what the engine reported at its last "
-    "boot. For another release, or one that nothing names, what the tables refuse is only a warning, and sizes are "
-    "estimates.",
+    "tag; from the labels that the registry shows for its digest; from the lock file, if it pins a release to the same "
+    "digest; or from what the engine reported at its last boot. For another release, or one that nothing names, what "
+    "the tables refuse is only a warning, and sizes are estimates.",
     "serving: {image: vllm/vllm-tpu:v0.32.0}",
 )
 def other_release(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -52,7 +57,7 @@ def _difference(engine: Engine) -> tuple[str, str]:
     if version is None:
         hint = f"Name a release, such as vllm/vllm-tpu:v{VLLM_VERSION}; an apply notes the one that it finds at boot."
         return f"Which release {name} has is not known: nothing names one. {doubt}.", hint
-    witness = " by its last boot" if engine.origin is EngineOrigin.BOOT else ""
+    witness = _WITNESSES.get(engine.origin, "")
     if is_known(version):
         message = (
             f"The image has vLLM {version}{witness}. {tables}: those of {version} may differ. Memory is computed as "
