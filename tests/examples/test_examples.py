@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from real_time import DEADLINE
 from tpudeploy.adapters.local_routers import find_program
 
 ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
 RUNNABLE = {
     "01-command-line": "run.sh",
@@ -88,8 +90,52 @@ def test_the_demo_shows_every_step_and_leaves_nothing_running() -> None:
     assert "This is the tpudeploy emulator" in result.stdout
     assert "completion tokens" in result.stderr
     assert "On the emulator: no chip is allocated" in result.stdout
-    assert "gemma4-e2b[0]  not deployed" in result.stdout
-    assert result.stdout.endswith("Each step worked, and nothing is left running.\n")
+    assert "gemma[0]  not deployed" in result.stdout
+    assert result.stdout.endswith("Every step worked. Nothing is left running.\n")
+    _readme_shows(result.stderr + result.stdout)
+
+
+# The lines of the demo that README shows, in this order: the first one of each kind.
+SHOWN = (
+    r"^\$ tpudeploy apply",
+    r"^  # gemma\[0\] will be created",
+    r"model\.id",
+    r"tpu\.type",
+    r"placement\.max_run_duration",
+    r"^ +# about .* once granted",
+    r"^ +# up to 2 slices",
+    r"^Plan: 1 to add",
+    r"Requesting v6e-1 in us-east5-a",
+    r"Requesting v6e-1 in us-east5-b",
+    r"Refused in us-east5-b",
+    r"Provisioning in us-east5-a",
+    r"Starting the container",
+    r"Compiling \d+ of",
+    r"Healthy",
+    r"^Done! Resources: 1 added",
+    r"^gemma\[0\] endpoint",
+    r"^\$ tpudeploy query",
+    r"^TTFT",
+    r"^This is the tpudeploy emulator",
+    r"^\$ tpudeploy destroy",
+    r"^Done! .* 1 destroyed",
+    r"^Every step worked",
+)
+_TRANSCRIPT = re.compile(r"(?<=^```console\n)\$ make demo\n.*?(?=^```$)", re.MULTILINE | re.DOTALL)
+_PASSING = re.compile(r"gemma-[0-9a-f]{8}-|[\d.]+(?:m \d+)?")
+
+
+def _readme_shows(output: str) -> None:
+    """README shows these lines of the demo as they are printed, but for its figures. UPDATE_GOLDEN=1 rewrites it."""
+    lines = [next(line for line in output.splitlines() if re.search(pattern, line)) for pattern in SHOWN]
+    transcript = "\n".join(["$ make demo", *lines, ""])
+    text = README.read_text(encoding="utf-8")
+    if os.environ.get("UPDATE_GOLDEN"):
+        README.write_text(_TRANSCRIPT.sub(lambda _: transcript, text), encoding="utf-8")
+        return
+    shown = _TRANSCRIPT.search(text)
+    assert shown is not None
+    assert _PASSING.sub("0", shown.group()) == _PASSING.sub("0", transcript)
 
 
 @pytest.mark.parametrize("step", ["query", "status", "destroy"])
@@ -99,7 +145,7 @@ def test_the_demo_fails_where_a_step_does(step: str, tmp_path: Path) -> None:
     pretender.write_text(
         "#!/bin/sh\n"
         'case "$1" in\n'
-        '  emulator) shift 3; TPU_EMULATOR_HOST=nowhere exec "$@";;\n'
+        '  emulator) while [ "$1" != -- ]; do shift; done; shift; TPU_EMULATOR_HOST=nowhere exec "$@";;\n'
         f"  {step}) exit 1;;\n"
         "  query) echo an answer;;\n"
         '  status) test -e destroyed && echo "not deployed" || echo serving;;\n'

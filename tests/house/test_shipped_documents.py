@@ -123,13 +123,14 @@ def test_the_tree_in_architecture_names_every_folder_of_the_package() -> None:
         assert re.search(rf"^  {init.parent.name}/ ", text, re.MULTILINE), init.parent.name
 
 
-def test_the_plan_that_readme_shows_names_lines_that_say_so() -> None:
+def test_the_profile_that_readme_shows_is_the_one_of_the_demo() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    changes = re.findall(r"\+ [a-z._]+\.([a-z_]+) += (\S+)  \((profiles/\S+):(\d+)\)", text)
+    profile = (ROOT / "examples" / "01-command-line" / "gemma.yaml").read_text(encoding="utf-8")
+    assert f"```yaml\n{profile}```" in text
+    changes = re.findall(r"\+ [a-z._]+\.([a-z_]+) += (\S+)  \(gemma.yaml:(\d+)\)", text)
     assert changes
-    for key, value, file, line in changes:
-        source_line = (ROOT / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
-        assert source_line.split("#")[0].split() == [f"{key}:", value.strip('"')]
+    for key, value, line in changes:
+        assert profile.splitlines()[int(line) - 1].split("#")[0].split() == [f"{key}:", value.strip('"')]
 
 
 def test_every_path_that_has_an_owner_is_there() -> None:

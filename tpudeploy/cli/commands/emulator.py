@@ -55,6 +55,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
             raise UsageError(
                 "`emulator run` needs a command.", hint="tpudeploy emulator run -- tpudeploy apply my.yaml"
             )
+        pace = "" if args.speed == 1 else f" Its clock runs {args.speed:g} times as fast."
+        context.terminal.talk(f"On a local emulator: no Google account, no chip, no bill.{pace}")
         return process.run(args.argv, scenario=scenario, speed=args.speed, engine=args.engine)
 
     def ready(emulator: Emulator) -> None:
