@@ -53,17 +53,17 @@ _ROWS: Mapping[str, Feature] = {
         commands={
             "bench": FeatureCommand(
                 group="Measure",
-                summary="Measure throughput and latency, and flag figures that cannot be trusted.",
+                summary="Measure throughput and latency, and flag untrustworthy figures.",
                 module="bench_command",
             ),
             "compare": FeatureCommand(
                 group="Measure",
-                summary="Compare benchmark runs with each other and with published figures, or run an A/B.",
+                summary="Compare benchmark runs and published figures, or run an A/B test.",
                 module="compare_command",
             ),
             "recommend": FeatureCommand(
                 group="Measure",
-                summary="Recommend a slice and a profile for a workload, from measurements.",
+                summary="Recommend a slice and a profile for a workload.",
                 module="recommend_command",
             ),
         },
@@ -92,7 +92,7 @@ _ROWS: Mapping[str, Feature] = {
         commands={
             "ci": FeatureCommand(
                 group="Automate",
-                summary="Run in a pipeline: plan on a pull request, apply what was merged, report drift.",
+                summary="Run in a pipeline: plan pull requests, apply what was merged, report drift.",
                 module="command",
             )
         },
@@ -112,7 +112,7 @@ _ROWS: Mapping[str, Feature] = {
         commands={
             "rehearse": FeatureCommand(
                 group="Measure",
-                summary="Check the unverified facts about Google Cloud on your project, below a cost ceiling.",
+                summary="Check unverified facts about Google Cloud on your project, up to a cost ceiling.",
                 module="command",
             )
         },
@@ -123,7 +123,7 @@ _ROWS: Mapping[str, Feature] = {
         commands={
             "compile": FeatureCommand(
                 group="Start",
-                summary="Compile a profile's graphs without a chip: the room that programs need, or the refusal.",
+                summary="Compile a profile's graphs without a chip to see how much memory they need.",
                 module="command",
             )
         },
@@ -135,7 +135,7 @@ _ROWS: Mapping[str, Feature] = {
         commands={
             "cost": FeatureCommand(
                 group="Operate",
-                summary="Show what deployments cost at list price, and what still runs.",
+                summary="Show what deployments cost at list price and what still runs.",
             )
         },
         results={"Cost": "operation"},
@@ -145,7 +145,7 @@ _ROWS: Mapping[str, Feature] = {
         commands={
             "dashboard": FeatureCommand(
                 group="Operate",
-                summary="Show every deployment live in a browser, on this machine only; it changes nothing.",
+                summary="Show all deployments live in a local, read-only web page.",
                 module="command",
             )
         },
@@ -155,7 +155,7 @@ _ROWS: Mapping[str, Feature] = {
         commands={
             "learn": FeatureCommand(
                 group="Automate",
-                summary="Read what a release of the engine accepts from an environment that has it, and prove it.",
+                summary="Read an engine release's flags and rules from an installed copy, and prove them.",
                 module="command",
             )
         },
@@ -165,7 +165,7 @@ _ROWS: Mapping[str, Feature] = {
         commands={
             "alerts": FeatureCommand(
                 group="Automate",
-                summary="Write Prometheus rules, a Grafana dashboard, and how to collect metrics.",
+                summary="Write Prometheus rules, a Grafana dashboard and metrics collection config.",
                 module="command",
             )
         },

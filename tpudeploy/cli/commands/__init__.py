@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 # Commands that are no operation, before and after the operations.
 _FIRST = {
-    "init": "Write a commented profile, from a shipped one.",
+    "init": "Write a commented profile based on a shipped one.",
 }
 _OTHERS = {
     "import": "Import an existing slice into the state.",
     "state": "Inspect and edit the state: list, show, mv, rm, pull, push, history.",
-    "emulator": "Run a local Cloud TPU to try everything on.",
-    "router": "Run the router of a deployment on this machine, and keep its list of replicas current.",
+    "emulator": "Run a local Cloud TPU to try things out.",
+    "router": "Run a deployment's router on this machine and keep its replica list current.",
     "schema": "Print the JSON Schemas of profiles, plans, states, events and other documents.",
     "completion": "Print a completion script for your shell.",
 }
