@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from tpudeploy.operations.zones import ZoneTables as ZoneTables
     from tpudeploy.plans import Plan as Plan
     from tpudeploy.plans import Report as Report
+    from tpudeploy.shortcuts import apply as apply
+    from tpudeploy.shortcuts import destroy as destroy
+    from tpudeploy.shortcuts import plan as plan
+    from tpudeploy.shortcuts import progress as progress
     from tpudeploy.workspace import Workspace as Workspace
 
     size = _predict_size
@@ -57,6 +61,10 @@ _HOMES = {
     "errors": ("tpudeploy.domain.errors", None),
     "events": ("tpudeploy.domain.events", None),
     "size": ("tpudeploy.operations.size", "predict_size"),
+    "apply": ("tpudeploy.shortcuts", "apply"),
+    "destroy": ("tpudeploy.shortcuts", "destroy"),
+    "plan": ("tpudeploy.shortcuts", "plan"),
+    "progress": ("tpudeploy.shortcuts", "progress"),
     "Answer": ("tpudeploy.operations.query", "Answer"),
     "Explanation": ("tpudeploy.operations.explain", "Explanation"),
     "LogReadings": ("tpudeploy.operations.logs", "LogReadings"),
@@ -101,4 +109,4 @@ if not TYPE_CHECKING:  # a type checker would take any name for one of ours
         return getattr(home, inside) if inside else home
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__getattr__("__all__")})
+        return list(__getattr__("__all__"))

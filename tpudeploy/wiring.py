@@ -281,13 +281,40 @@ class Adapters:
             probe=self.probe,
             routers=self.routers,
             clock=self.clock,
-            emit=_guarded(on_event) if on_event is not None else _silent,
+            emit=_logged(_guarded(on_event) if on_event is not None else _silent),
             patience=self.patience,
             creates=self._creates,
             who=who(),
             mint=lambda: uuid.uuid4().hex,
             threads=self.parallelism,
         )
+
+
+def _logged(emit: Callable[[events.Event], None]) -> Callable[[events.Event], None]:
+    """Return a listener that writes each event to the logger `tpudeploy` too, and give events their sentences."""
+    import logging
+
+    from tpudeploy.domain.events import ChangeFailed, Sentences, Warned
+
+    Sentences.write = staticmethod(_sentence)
+    log = logging.getLogger("tpudeploy")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())  # else Python prints warnings of a program that set up no logging
+
+    def emit_and_log(event: events.Event) -> None:
+        level = logging.WARNING if isinstance(event, Warned | ChangeFailed) else logging.INFO
+        if log.isEnabledFor(level):
+            log.log(level, "%s", event)
+        emit(event)
+
+    return emit_and_log
+
+
+def _sentence(event: events.Event) -> str:
+    from tpudeploy.text.paint import Paint
+    from tpudeploy.views.events import line
+
+    return line(event, Paint())
 
 
 def _guarded(on_event: Callable[[events.Event], None]) -> Callable[[events.Event], None]:

@@ -292,6 +292,7 @@ def _leave_a_lock(at: CommandLine, name: str) -> None:
 def _run_python(at: CommandLine, text: str) -> None:
     """Run a program in the folder of the page, on its clock."""
     program = text.replace('Workspace.open(".")', "Workspace.open(folder, clock=clock)")
+    program = re.sub(r'td\.(apply|destroy)\("gemma.yaml"', r"\g<0>, clock=clock", program)
     with contextlib.chdir(at.folder):
         exec(compile(program, "the page", "exec"), {"folder": at.folder, "clock": at.clock})
 

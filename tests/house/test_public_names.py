@@ -18,7 +18,7 @@ PROFILE = Path(__file__).parents[2] / "profiles" / "gemma4-e2b-v6e1.yaml"
 
 def test_the_public_names_are_these_in_order() -> None:
     assert {"Plan", "Profile", "Report", "Wait", "Workspace", "errors", "events", "size"} <= set(td.__all__)
-    assert sorted(td.__all__) == td.__all__
+    assert sorted(td.__all__) == td.__all__ == dir(td)
 
 
 @pytest.mark.parametrize("name", td.__all__)

@@ -5,8 +5,8 @@ Why: decision 10 in docs/decisions.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeAlias
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.deployment import describe_place
@@ -26,6 +26,16 @@ class _Event:
 
     at: float
     address: str
+
+    def __str__(self) -> str:
+        """Return the event as a sentence, once a workspace has been used; else its fields."""
+        return Sentences.write(self)
+
+
+class Sentences:
+    """Writes an event as text for `str`. The text is the views' (tpudeploy/wiring.py sets it)."""
+
+    write: ClassVar[Callable[[Any], str]] = staticmethod(repr)
 
 
 @frozen
