@@ -324,12 +324,17 @@ def applied(deployment_now: Deployment, attributes: Mapping[str, Json]) -> Deplo
     from tpudeploy.config.parse import parse
     from tpudeploy.config.reader import Remembered
     from tpudeploy.config.trust import looks_secret
+    from tpudeploy.domain.engine import EngineOrigin
     from tpudeploy.domain.frozen import replace
     from tpudeploy.domain.pins import NONE
-    from tpudeploy.pins import in_attributes, with_pins
+    from tpudeploy.pins import digest_in, in_attributes, with_pins
     from tpudeploy.views.profile import profile as view
 
-    pins = with_pins(NONE, in_attributes(attributes))
+    engine, digest = deployment_now.engine, digest_in(attributes)
+    releases = {}
+    if engine.release is not None and engine.origin is not EngineOrigin.TAG:
+        releases = {digest: engine.release} if digest == digest_in(deployment_now.attributes) else {}
+    pins = replace(with_pins(NONE, in_attributes(attributes)), releases=releases)
     # An earlier version may have applied it, without a rule about these names.
     names = (path.removeprefix("serving.env.") for path in attributes if path.startswith("serving.env."))
     plain: list[Json] = [name for name in names if looks_secret(name)]

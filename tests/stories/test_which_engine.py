@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from command_line import CommandLine, Open
+from command_line import PROFILE, CommandLine, Open
 
 HMA = {
     "kv_connector": "TPUConnectorHMA",
@@ -253,3 +253,45 @@ def test_a_flag_that_the_release_lacks_is_an_error_once_the_lock_file_tells_the_
         assert result.code == 1, result.all
         assert "has no flag" in result.words
     assert at.run("plan", "gemma.yaml", *image(DIGEST)).code == 0
+
+
+WORKLOAD = ("-users", "16", "-context", "4096", "-output", "256")
+FULL = {"kv_cache_usage_perc": 0.97, "num_requests_running": 60, "num_requests_waiting_by_reason.capacity": 40}
+# Every command that prints a figure of the arithmetic, with what names the release that it is for.
+SURFACES = [
+    (("size", "gemma.yaml"), "Figures are for tpu-inference 0.32.0"),
+    (("size", "gemma.yaml", "-sweep"), "Figures are for tpu-inference 0.32.0"),
+    (("validate", "gemma.yaml"), "memory is computed as 0.32.0 allocates it: neither is certain"),
+    (("plan", "gemma.yaml"), "Figures are for tpu-inference 0.32.0"),
+    (("recommend", "gemma.yaml", *WORKLOAD), "Figures are for tpu-inference 0.32.0"),
+    (("metrics", "gemma.yaml"), "tokens (tpu-inference 0.32.0). More would hold"),
+    (("verify", "gemma.yaml"), "Figures are for tpu-inference 0.32.0"),
+]
+
+
+def test_each_command_that_prints_figures_names_the_release_that_they_are_for(cli: Open) -> None:
+    at: CommandLine = cli(nodes="simulated", boot={"boot_seconds": 60, "load": FULL})
+    at.write(PROFILE.replace("v0.32.0", "nightly"))
+    assert at.run("apply", "gemma.yaml", "-auto-approve").code == 0
+    (at.folder / "tpudeploy.lock.json").unlink()  # it was not committed: nothing tells the release
+    lacking = [words for words, basis in SURFACES if basis not in at.run(*words).words]
+    assert lacking == []
+    tree = json.loads(at.run("recommend", "gemma.yaml", *WORKLOAD, "-json").out)
+    assert tree["engine"] == {"kind": "tpu-inference", "release": None, "known_from": "none"}
+
+
+@pytest.mark.parametrize("words", [words for words, _ in SURFACES if words[0] not in ("metrics", "verify")])
+def test_no_command_promises_blocks_or_graphs_of_an_engine_whose_layout_is_not_known(
+    at: CommandLine, words: tuple[str, ...]
+) -> None:
+    result = at.run(*words, *image("vllm/vllm-torchtpu:v0.29.0"))
+    assert "a profiling run decides what is left for the KV cache" in result.words
+    for promise in ("blocks of", "graphs", "tokens of KV cache", "such requests run at once", "Figures are for"):
+        assert promise not in result.words
+
+
+def test_recommend_gives_the_error_that_is_in_the_way_and_no_warning(at: CommandLine) -> None:
+    result = at.run("recommend", "gemma.yaml", *WORKLOAD, *image("vllm/vllm-tpu:nightly"))
+    assert "not tpu7x-1" in result.words or "and " in result.words
+    assert 'not tpu7x-1: "nightly" is a floating tag' not in result.words
+    assert ': "nightly" is a floating tag' not in result.words.partition("For 16 users")[2]

@@ -281,6 +281,22 @@ def release(version: str | None) -> EngineRelease:
     )
 
 
+def basis(version: str | None) -> str:
+    """Return the engine and the release whose arithmetic is used for a version: what figures are for."""
+    return f"{EngineKind.TPU_INFERENCE} {release(version).version}"
+
+
+def has_own_figures(engine: Engine) -> bool:
+    """Return whether the arithmetic is that of the image's release, or its engine has none."""
+    return engine.kind in DIFFERENCES or (engine.kind is EngineKind.TPU_INFERENCE and is_known(engine.release))
+
+
+def figures_of(engine: Engine) -> str:
+    """Return which release figures are for, and what the image has instead."""
+    row = basis(engine.release)
+    return f"For {row}" if has_own_figures(engine) else f"Figures are for {row}; the image has {engine.title}"
+
+
 def is_known(version: str | None) -> bool:
     """Return whether the arithmetic has rules of its own for this version."""
     return version in releases.VERSIONS

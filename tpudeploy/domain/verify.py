@@ -65,12 +65,17 @@ class VerifiedSetting:
 
 @frozen
 class ReplicaVerification:
-    """The settings of one replica's engine. `silent` is as in `EngineReport`."""
+    """The settings of one replica's engine. `silent` is as in `EngineReport`.
 
+    `basis` says which release predicted values are for, where the arithmetic is not that of the image's own; or "".
+    """
+
+    ADDED_LATER = frozenset({"basis"})
     address: str
     slice_name: str
     settings: tuple[VerifiedSetting, ...]
     silent: Mapping[str, str] = field(default_factory=dict)
+    basis: str = ""
 
     @property
     def broken(self) -> tuple[VerifiedSetting, ...]:

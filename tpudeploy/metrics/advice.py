@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import floor
 
+from tpudeploy.catalog.engines import basis
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.metrics import EngineFigures
 from tpudeploy.sizing.advice import more_cache
@@ -31,7 +32,8 @@ def cache_advice(budget: Budget) -> str:
     now = budget.kv_cache_tokens
     ways = [f"{_settings(remedy.settings)}: {remedy.budget.kv_cache_tokens:,}" for remedy in more_cache(budget)]
     replica = f"another replica: {2 * now:,} on both"
-    return f"The KV cache holds {now:,} tokens. More would hold: {'; '.join([*ways, replica])}."
+    row = basis(budget.engine.release)
+    return f"The KV cache holds {now:,} tokens ({row}). More would hold: {'; '.join([*ways, replica])}."
 
 
 def waiting_advice(figures: EngineFigures, budget: Budget) -> str:
@@ -46,7 +48,7 @@ def waiting_advice(figures: EngineFigures, budget: Budget) -> str:
         return _more_places(figures, budget, places)
     tokens = engine.max_num_batched_tokens
     larger = budget_with(budget, max_num_batched_tokens=2 * tokens)
-    cost = "" if larger is None else f", and compiles {larger.compilation.total} graphs, not {budget.compilation.total}"
+    cost = "" if larger is None else f", and compiles {_graphs(larger, budget)}"
     return (
         f"Neither all {places} places nor the KV cache are taken, so prompts wait for the tokens of a step "
         f"(max_num_batched_tokens {tokens:,}). {2 * tokens} lets them in sooner{cost}; each step then takes longer."
@@ -87,8 +89,12 @@ def _more_places(figures: EngineFigures, budget: HbmBudget, places: int) -> str:
     return (
         f"{says}, and {1 - used:.0%} of the KV cache is free: max_num_seqs: {proposed} would use about "
         f"{used * proposed / engine.max_num_seqs:.0%} of it at these lengths. A cold start then compiles "
-        f"{other.compilation.total} graphs, not {budget.compilation.total}."
+        f"{_graphs(other, budget)}."
     )
+
+
+def _graphs(then: HbmBudget, now: HbmBudget) -> str:
+    return f"{then.compilation.total} graphs, not {now.compilation.total} ({basis(now.engine.release)})"
 
 
 def _mean_tokens(figures: EngineFigures) -> float | None:

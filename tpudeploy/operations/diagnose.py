@@ -73,7 +73,7 @@ def _draft(workspace: Workspace, readings: LogReadings, profile: Profile | None,
     name = next((name for name, reading in readings.readings.items() if not reading.is_serving), None)
     if name is None:
         return NoDraft(because="Nothing failed: there is nothing to draft on.")
-    attributes = {} if profile is None else sized(profile).attributes
+    attributes = {} if profile is None else sized(profile, workspace.adapters.pins.read()).attributes
     length = _context_length(author)
     tokens = min(_ANSWER, length // 3)
     characters = min(_MOST, (length - tokens - _MARGIN) * _PER_TOKEN)

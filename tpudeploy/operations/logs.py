@@ -11,6 +11,7 @@ from tpudeploy.results import Result, document, part, result
 if TYPE_CHECKING:
     from tpudeploy.boot_log.reading import Draft, NoDraft, ParsedLog
     from tpudeploy.domain.errors import CloudError, UsageError
+    from tpudeploy.domain.pins import Pins
     from tpudeploy.loading import OneProfile
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
@@ -120,7 +121,7 @@ def logs(
     name = loaded.spec.name
     lines = workspace.boot_logs(name, on_unreadable=on_unreadable)
     machine_logs = {slice_name: "\n".join(each) for slice_name, each in lines.items()}
-    return read(machine_logs, loaded, workspace.addresses(name))
+    return read(machine_logs, loaded, workspace.addresses(name), pins=workspace.adapters.pins.read())
 
 
 def no_log() -> UsageError:
@@ -131,14 +132,18 @@ def no_log() -> UsageError:
 
 
 def read(
-    texts: Mapping[str, str], profile: OneProfile | None = None, addresses: Mapping[str, str] | None = None
+    texts: Mapping[str, str],
+    profile: OneProfile | None = None,
+    addresses: Mapping[str, str] | None = None,
+    *,
+    pins: Pins | None = None,
 ) -> LogReadings:
-    """Return what these logs say, with remedies for `profile`."""
+    """Return what these logs say, with remedies for `profile`, whose names mean what `pins` say."""
     from tpudeploy import loading
     from tpudeploy.boot_log.read import read as reading
     from tpudeploy.domain.budget import HbmBudget
 
-    predicted = None if profile is None else loading.checked(loading.profile(profile))[0].budget
+    predicted = None if profile is None else loading.checked(loading.profile(profile), pins)[0].budget
     budget = predicted if isinstance(predicted, HbmBudget) else None
     readings = {name: reading(text, budget=budget) for name, text in texts.items()}
     return LogReadings(texts=texts, readings=readings, addresses=addresses or {}, draft=None)

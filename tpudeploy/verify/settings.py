@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from tpudeploy.catalog.engines import figures_of, has_own_figures
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.engine import EngineKind, EngineOrigin
@@ -34,7 +35,14 @@ def verify_settings(
         slice_name=slice_name,
         settings=tuple(s for s in settings if s.declared or s.effective),
         silent=report.silent,
+        basis=_basis(deployment),
     )
+
+
+def _basis(deployment: Deployment) -> str:
+    """Return which release the predicted values are for, where it is not that of the image, or ""."""
+    is_predicted = isinstance(deployment.budget, HbmBudget) and not has_own_figures(deployment.engine)
+    return figures_of(deployment.engine) if is_predicted else ""
 
 
 @frozen

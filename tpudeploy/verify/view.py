@@ -49,6 +49,8 @@ def _replica(attestation: ReplicaVerification, paint: Paint, room: int | None) -
     rows = [(s.name, s.declared or "(open)", _effective(s), _verdict(s, paint)) for s in settings]
     lines = words.aligned(rows, room=room)
     yield from (f"  {line}" for line in lines)
+    if attestation.basis:
+        yield paint.dim(f"  {attestation.basis}.")
     for source, why in attestation.silent.items():
         yield paint.yellow(f"  {source} reported nothing: {words.plain(why)}")
 

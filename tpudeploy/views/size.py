@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from tpudeploy.catalog.engines import DIFFERENCES, is_known, release
+from tpudeploy.catalog.engines import figures_of, has_own_figures
 from tpudeploy.catalog.support import ModelSupport, model_support
 from tpudeploy.domain.boots import BootRecord
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.engine import Engine, EngineKind, EngineOrigin
+from tpudeploy.domain.engine import Engine, EngineOrigin
 from tpudeploy.domain.task import TASKS, Task, TaskOrigin
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
@@ -54,7 +54,8 @@ _OPTIONAL_COLUMNS = (8, 6, 1)  # the first that a narrow terminal has no room fo
 
 def engine(image: Engine) -> str:
     """Return the line about the engine that the figures are for."""
-    return f"\n  engine: {image.title}{_ORIGINS[image.origin]}{'' if _is_its_own(image) else f'. {_figures(image)}'}"
+    figures = "" if has_own_figures(image) else f". {figures_of(image)}"
+    return f"\n  engine: {image.title}{_ORIGINS[image.origin]}{figures}"
 
 
 def boots(records: Sequence[BootRecord]) -> str:
@@ -70,17 +71,6 @@ def boots(records: Sequence[BootRecord]) -> str:
 def support(verdict: ModelSupport) -> str:
     """Return the line about a model that upstream has not tested, or that does not pass; "" for one that passes."""
     return f"\n  tests: {verdict.sentence}" if verdict.sentence else ""
-
-
-def _is_its_own(image: Engine) -> bool:
-    """Return whether the arithmetic is that of the image's release, or its engine has no arithmetic."""
-    return image.kind in DIFFERENCES or (image.kind is EngineKind.TPU_INFERENCE and is_known(image.release))
-
-
-def _figures(image: Engine) -> str:
-    """Return which release the figures are for."""
-    row = f"{EngineKind.TPU_INFERENCE} {release(image.release).version}"
-    return f"For {row}" if _is_its_own(image) else f"Figures are for {row}; the image has {image.title}"
 
 
 def size(name: str, budget: HbmBudget | Unsized, paint: Paint) -> str:
@@ -138,7 +128,7 @@ def summary(deployment: Deployment) -> str:
     line += f" {sentence}." if sentence else ""
     if isinstance(budget, Unsized) and budget.at_least is None:
         return line
-    return f"{line} {_figures(image)}."
+    return f"{line} {figures_of(image)}."
 
 
 def _summary(name: str, budget: HbmBudget | Unsized) -> str:

@@ -160,3 +160,11 @@ def test_the_room_of_programs_is_all_code_and_the_largest_temporary_array() -> N
     )
     assert program_bytes(graphs) == 10
     assert program_bytes(()) == 0
+
+
+def test_an_engine_of_another_kind_is_neither_compiled_nor_asked(at: CommandLine, engine: Engine) -> None:
+    image = ("--set", "serving.image=vllm/vllm-torchtpu:v0.29.0")
+    for words in (("compile", "tiny.yaml"), ("size", "tiny.yaml", "--engine")):
+        result = at.run(*words, "--python", engine(""), *image)
+        assert result.code == 1
+        assert "torchtpu 0.29.0 cannot be compiled or asked without a chip" in result.words

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         return exits.SUCCESS
     readings = _readings(profile, args, context)
     if args.export is not None:
-        _export(readings, profile, args.export, context)
+        _export(readings, profile, args, context)
         return exits.SUCCESS
     if args.ask:
         readings = _with_draft(readings, profile, args, context)
@@ -96,7 +96,8 @@ def _readings(profile: Profile | None, args: argparse.Namespace, context: Contex
         from tpudeploy.adapters.files import read_log
 
         text = read_log(args.file if args.file == "-" else str(context.folder / args.file))
-        return read({args.file: text}, profile)
+        pins = None if profile is None else context.workspace([args.profile]).adapters.pins.read()
+        return read({args.file: text}, profile, pins=pins)
     workspace = context.workspace([args.profile])
 
     def warn(slice_name: str, cause: CloudError) -> None:
@@ -106,11 +107,11 @@ def _readings(profile: Profile | None, args: argparse.Namespace, context: Contex
     return workspace.logs(profile, on_unreadable=warn)
 
 
-def _export(readings: LogReadings, profile: Profile | None, path: str, context: Context) -> None:
+def _export(readings: LogReadings, profile: Profile | None, args: argparse.Namespace, context: Context) -> None:
     """Write what may be attached to an issue to a new file. Raise `errors.UsageError` if there is one already."""
     from tpudeploy.boot_log.export import report
-    from tpudeploy.catalog.engines import identify
     from tpudeploy.operations.written_files import write_files
+    from tpudeploy.pins import engine_of
     from tpudeploy.version import VERSION
 
     names, head = dict[str, str](), [f"tpudeploy {VERSION}"]
@@ -119,9 +120,10 @@ def _export(readings: LogReadings, profile: Profile | None, path: str, context: 
     if profile is not None:
         spec = profile.spec
         names |= {spec.name: "DEPLOYMENT", spec.placement.project or "": "PROJECT"}
-        head += [f"engine: {identify(spec.serving.image).title}", f"model: {spec.model.id}", f"slice: {spec.tpu.type}"]
+        engine = engine_of(spec.serving.image, context.workspace([args.profile]).adapters.pins.read())
+        head += [f"engine: {engine.title}", f"model: {spec.model.id}", f"slice: {spec.tpu.type}"]
     text = report(head, readings.texts, {name: other for name, other in names.items() if name})
-    file = context.folder / path
+    file = context.folder / args.export
     if file.exists():
         raise UsageError(f"{file} is there already.", hint="Name a file that does not exist yet.")
     files = write_files({file: text}, here=context.folder)

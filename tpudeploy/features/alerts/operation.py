@@ -79,7 +79,8 @@ def alerts(
     limit, source, origin = ttft_seconds, "", ""
     if run_id is not None:
         limit, source, origin = _measured_limit(workspace, loaded, run_id, ttft_seconds)
-    sized = [loading.sized(profile) for profile in loaded]
+    pins = workspace.adapters.pins.read()
+    sized = [loading.sized(profile, pins) for profile in loaded]
     deployments = [watched(each, ttft_seconds=limit, ttft_source=source) for each in sized]
     if limit is not None and not any(deployment.completes for deployment in deployments):
         require_completions(sized[0], "no first token can be late")
@@ -105,7 +106,7 @@ def _measured_limit(
 
     if ttft_seconds is not None or len(profiles) > 1:
         raise UsageError("-run works with one profile, and without -ttft.", hint="Name one profile, and no -ttft.")
-    deployment = loading.sized(profiles[0])
+    deployment = loading.sized(profiles[0], workspace.adapters.pins.read())
     run = stored_runs(workspace.adapters).find(run_id)
     if run.subject.model_id and run.subject.model_id != deployment.model_id:
         raise UsageError(

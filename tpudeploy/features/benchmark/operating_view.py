@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tpudeploy.catalog.engines import figures_of
+from tpudeploy.domain.engine import Engine
 from tpudeploy.features.benchmark.recommendation import Choice, OperatingPoint, Recommendation, Workload
 from tpudeploy.features.benchmark.run import Cell, Run
 from tpudeploy.features.benchmark.view import EMULATOR, Place, load_text, marked_id
@@ -42,12 +44,12 @@ def _figures(cell: Cell) -> str:
     return ", ".join(parts)
 
 
-def recommendation(recommendation: Recommendation, paint: Paint) -> str:
+def recommendation(recommendation: Recommendation, engine: Engine, paint: Paint) -> str:
     """Return the best choice, the others, and what was refused. The caller prints the profile after it."""
-    return "\n".join(_lines(recommendation, paint))
+    return "\n".join(_lines(recommendation, engine, paint))
 
 
-def _lines(recommendation: Recommendation, paint: Paint) -> Iterator[str]:
+def _lines(recommendation: Recommendation, engine: Engine, paint: Paint) -> Iterator[str]:
     choices, refused = recommendation.choices, recommendation.refused
     yield f"For {_workload(recommendation.workload)}:"
     for position, choice in enumerate(_first_of_each_slice(choices)[: _MOST_OTHERS + 1]):
@@ -58,6 +60,7 @@ def _lines(recommendation: Recommendation, paint: Paint) -> Iterator[str]:
         yield "  no slice serves it."
     elif not choices[0].is_measured:
         yield paint.yellow("From the size model, which knows memory, not speed: measure it with `tpudeploy bench`.")
+        yield paint.dim(f"{figures_of(engine)}.")
     elif any(choice.is_emulated for choice in choices):
         yield paint.yellow(EMULATED)
     for line in refused[:_MOST_OTHERS]:

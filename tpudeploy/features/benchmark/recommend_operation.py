@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain import exits
+from tpudeploy.domain.engine import Engine
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.features.benchmark.recommendation import Recommendation
 from tpudeploy.features.benchmark.store import stored_runs
@@ -23,11 +24,12 @@ from tpudeploy.operations.declaration import (
     flag,
     profile,
 )
-from tpudeploy.results import Result, document, result
+from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
     from tpudeploy.config.profile import Profile as Checked
     from tpudeploy.domain.deployment import Deployment, Json
+    from tpudeploy.domain.pins import Pins
     from tpudeploy.features.benchmark.recommendation import Choice
     from tpudeploy.loading import OneProfile, Profile
     from tpudeploy.text.paint import Paint
@@ -40,8 +42,10 @@ class Recommended(Result):
 
     FORMAT = "recommendation"
     IS_VERBATIM = True
+    ADDED_LATER = frozenset({"engine"})
     recommendation: Recommendation
     profile: str | None
+    engine: Engine
 
     @property
     def exit_code(self) -> int:
@@ -50,12 +54,13 @@ class Recommended(Result):
     def values(self) -> dict[str, Any]:
         from tpudeploy.domain.serialization import to_json
 
-        return {**to_json(self.recommendation), "profile": self.profile}
+        return {**to_json(self.recommendation), "engine": self.engine.to_dict(), "profile": self.profile}
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
         about = "the profile for the best, as YAML"
-        keys = {"profile": {"type": ["string", "null"], "description": about}}
+        engine = part({"kind": str, "release": str | None, "known_from": str})
+        keys = {"engine": engine, "profile": {"type": ["string", "null"], "description": about}}
         return document("recommendation", keys, Recommendation)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
@@ -64,7 +69,7 @@ class Recommended(Result):
     def messages(self, paint: Paint) -> str:
         from tpudeploy.features.benchmark.operating_view import recommendation as view
 
-        return view(self.recommendation, paint)
+        return view(self.recommendation, self.engine, paint)
 
     def __str__(self) -> str:
         from tpudeploy.text.paint import Paint
@@ -92,7 +97,8 @@ def recommend(
     from tpudeploy.features.benchmark.recommendation import Workload
     from tpudeploy.operations.endpoint import require_completions
 
-    loaded = loading.profile(profile)
+    pins = workspace.adapters.pins.read()
+    loaded = loading.judge(loading.profile(profile), pins)
     workload = Workload(
         users=users,
         context_tokens=context,
@@ -100,24 +106,27 @@ def recommend(
         ttft_seconds=ttft_seconds,
         usd_per_month=usd_per_month,
     )
-    deployment = loading.sized(loaded)
+    deployment = loading.sized(loaded, pins)
     require_completions(deployment, "no run and no size model tells how many requests a slice answers")
     runs = stored_runs(workspace.adapters).all()
     recommendation = recommended(
-        deployment, workload, runs, lambda settings: _deployment_with(loaded, settings), takes_emulated=emulated
+        deployment, workload, runs, lambda settings: _deployment_with(loaded, settings, pins), takes_emulated=emulated
     )
     best = recommendation.choices[0] if recommendation.choices else None
-    return Recommended(recommendation=recommendation, profile=None if best is None else _profile_for(loaded, best))
+    text = None if best is None else _profile_for(loaded, best, pins)
+    return Recommended(recommendation=recommendation, profile=text, engine=deployment.engine)
 
 
-def _deployment_with(profile: Checked, settings: Mapping[str, Json]) -> Deployment | str:
-    """Return the deployment of the profile with these settings merged on top, or its first problem."""
+def _deployment_with(profile: Checked, settings: Mapping[str, Json], pins: Pins) -> Deployment | str:
+    """Return the deployment of the profile with these settings merged on top, or its first error."""
+    from tpudeploy.domain.diagnostics import errors_in
     from tpudeploy.loading import sized
 
     try:
-        return sized(_with_settings(profile, settings))
+        return sized(_with_settings(profile, settings), pins)
     except ConfigError as error:
-        return error.diagnostics[0].message if error.diagnostics else str(error)
+        problems = errors_in(error.diagnostics)
+        return problems[0].message if problems else str(error)
 
 
 def _with_settings(profile: Checked, settings: Mapping[str, Json]) -> Profile:
@@ -128,14 +137,14 @@ def _with_settings(profile: Checked, settings: Mapping[str, Json]) -> Profile:
     return profile.with_settings(settings)
 
 
-def _profile_for(profile: Checked, choice: Choice) -> str:
+def _profile_for(profile: Checked, choice: Choice, pins: Pins) -> str:
     """Return the whole profile with what is recommended merged on top, each value with its origin."""
     from tpudeploy.catalog.support import model_support
     from tpudeploy.loading import sized
     from tpudeploy.views.profile import profile as view
 
     changed = _with_settings(profile, choice.settings)
-    deployment = sized(changed)
+    deployment = sized(changed, pins)
     sentence = model_support(deployment.model_id, deployment.accelerator.generation).sentence
     text = f"# {sentence}.\n" if sentence else ""
     text += view(changed.spec.name, deployment)

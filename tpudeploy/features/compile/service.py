@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tpudeploy import catalog
 from tpudeploy.adapters.files import read_file
 from tpudeploy.adapters.state import disk
+from tpudeploy.catalog.engines import DIFFERENCES
 from tpudeploy.catalog.families import answers
 from tpudeploy.domain.budget import EngineSettings
 from tpudeploy.domain.deployment import Deployment
@@ -145,6 +146,9 @@ def resolve_question(profile: OneProfile) -> tuple[Deployment, Mapping[str, Any]
 
     checked = loading.profile(profile)
     deployment = loading.sized(checked)
+    if deployment.engine.kind in DIFFERENCES:
+        hint = "Name an image of vllm-tpu: the graphs are those of tpu-inference."
+        raise UsageError(f"{deployment.engine.title} cannot be compiled or asked without a chip.", hint=hint)
     text = loading.config_json_of(checked)
     config = dict(answers.config_of(deployment.model_id)) if text is None else dict(read_row(text.encode()))
     if not config:
