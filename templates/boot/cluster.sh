@@ -160,7 +160,7 @@ lead() { # worker 0
     run_own after starting "${own_after[@]}"
   fi
   keep_as_served
-  note_once first-served
+  note_service
   report_at_once serving "Healthy, and $proof, on $hosts hosts"
   remember_start
 }
@@ -219,7 +219,7 @@ join_in() { # every other worker
     run_own after starting "${own_after[@]}"
   fi
   keep_as_served
-  note_once first-served
+  note_service
   report_at_once serving "Joined Ray, and the server is healthy"
 }
 

@@ -11,3 +11,8 @@ recall() { # recall KEY
 note_once() { # note_once KEY: the time, on the disk: a restart does not move the end
   [[ -n $(recall "$1") ]] || remember "$1" "$(now)"
 }
+
+note_service() { # when this machine first served, for the end that counts from there, and in the report
+  note_once first-served
+  record served "$(recall first-served)"
+}

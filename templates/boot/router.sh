@@ -70,7 +70,7 @@ follow() { # follow CHANGE: keep the list of replicas current, until the metadat
     if take_list && keep_router; then
       if [[ $phase != serving ]] && answers; then
         phase=serving
-        note_once first-served
+        note_service
         report_at_once serving "Healthy, and $proof"
       elif [[ $phase != serving ]]; then
         report starting "No replica has answered through the router yet"

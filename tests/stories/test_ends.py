@@ -36,6 +36,12 @@ def _until(at: CommandLine, seconds: float) -> Callable[[], None]:
     return stop
 
 
+def _pass(at: CommandLine, seconds: float) -> None:
+    """Let time pass by the minute, as a machine looks."""
+    for _ in range(int(seconds // 60)):
+        at.clock.sleep(60.0)
+
+
 def test_the_next_apply_after_the_end_deletes_the_slice_and_says_why(cli: Open) -> None:
     at = _serving(cli)
     at.clock.sleep(25 * HOUR)
@@ -263,3 +269,33 @@ def test_a_machine_that_does_not_remember_its_start_does_not_delete_itself(
     lines = f'set -Eeuo pipefail; recall() {{ cat "{tmp_path}/$1" 2>/dev/null || true; }}; patience=2700; . "{part}"'
     command = ["bash", "-c", f"{lines}; end_time '+86400 https://tpu.googleapis.com/x lifecycle.end: 24h'"]
     assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == end
+
+
+@pytest.mark.parametrize("profile", [PROFILE, INSTANCE], ids=["queued resource", "instance"])
+def test_after_a_machine_deleted_itself_the_next_apply_forgets_it_also_when_a_watch_was_killed(
+    cli: Open, profile: str
+) -> None:
+    at = cli()
+    at.write(f"{profile}lifecycle: {{end: 3h}}\n")
+    at.killed(HOUR, "apply", "-auto-approve", "-watch", "gemma.yaml")
+    _pass(at, 3 * HOUR)
+    assert not at.emulator.billed()
+    for _ in range(2):
+        applied = at.run("apply", "-auto-approve", "gemma.yaml")
+        assert applied.code == 0, applied.all
+        assert "gemma ended at" in applied.words
+    assert "still running" not in at.run("cost").out
+    assert "not deployed" in at.run("status", "gemma.yaml").words
+
+
+def test_the_end_counts_from_when_the_machine_served_if_no_run_saw_that(cli: Open) -> None:
+    at = cli()
+    at.write(f"{PROFILE}lifecycle: {{end: 3h}}\n")
+    at.killed(300.0, "apply", "-auto-approve", "gemma.yaml")
+    _pass(at, 2 * HOUR)
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert "ends in 1h" in at.run("status", "gemma.yaml").words
+    _pass(at, 1.5 * HOUR)
+    assert not at.emulator.billed()
+    assert "No changes." in at.run("apply", "-auto-approve", "gemma.yaml").out
+    assert not at.emulator.billed()

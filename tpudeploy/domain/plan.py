@@ -263,7 +263,8 @@ class Goal:
     `begun` is how many applies and destroys had begun in that state (see `State.begun`). `approval` names what approved
     this plan in a pipeline, or the run that it resumes; "" for a person. `errors` are the diagnostics that stop this
     deployment and no other. `scale` are the bounds of a deployment that may be scaled.
-    `starts`: it has ended, and starts again.
+    `starts`: it has ended, and starts again. `forgets`: its machines deleted themselves at its end, and the state still
+    tracks them.
     """
 
     name: str
@@ -285,6 +286,7 @@ class Goal:
     errors: tuple[Diagnostic, ...] = ()
     scale: ScalePlan | None = None
     starts: bool = False
+    forgets: bool = False
 
     @property
     def is_renewal(self) -> bool:

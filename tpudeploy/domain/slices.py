@@ -175,7 +175,7 @@ class BootReport:
     `failed_at` is when its work last failed, or None before that and from earlier scripts.
     `preempted_at` is when a host read in its metadata that Google takes the machine back, or None.
     `at` is when it was written, and `used_at` when its server last had a request, as far as the machine looks for that
-    (templates/boot/idle.sh), in seconds since the epoch, or None.
+    (templates/boot/idle.sh), in seconds since the epoch, or None. `served_at` is when the machine first served.
     `unended` is why the machine could not delete its own request at its end (templates/boot/end.sh), or "".
     `loaded` is the fingerprint of the list of replicas that the router on this machine sends requests to.
     """
@@ -199,6 +199,7 @@ class BootReport:
     unended: str = ""
     at: float | None = None
     used_at: float | None = None
+    served_at: float | None = None
 
 
 @frozen

@@ -30,6 +30,7 @@ from tpudeploy.emulator.records import (
     ZoneOperation,
 )
 from tpudeploy.emulator.scenario import Scenario
+from tpudeploy.emulator.scriptless import Scriptless
 from tpudeploy.emulator.storage_objects import StoredObjects
 from tpudeploy.emulator.trouble import Trouble
 from tpudeploy.emulator.wire import ApiCall
@@ -94,6 +95,7 @@ class Cloud:
         self.answer: Callable[[HttpRequest], Reply]  # of the service, for machines that call it
         self._struck: Counter[int] = Counter()
         self.bill: list[BilledMachine] = []
+        self.own_ends: set[str] = set()  # the machines that asked for their own deletion
 
     def begin_bill(self, name: str, at: float) -> None:
         """Bill a machine from `at` on."""
@@ -103,7 +105,10 @@ class Cloud:
         """Bill a machine no longer, if it is billed."""
         for row in self.bill:
             if row.name == name and row.ended is None:
-                row.ended = at
+                row.ended, row.ends_by_itself = at, name in self.own_ends
+                for host in self.hosts.get(name, ()):
+                    if isinstance(host, Scriptless):
+                        row.served, row.used = host.service()
 
     def later(self, request: ChipRequest, at: float, action: Action) -> None:
         """Plan an action for this request, unless it enters another state before."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.emulator.http_server import HttpRequest, Reply
+from tpudeploy.emulator.records import QueuedResource
 from tpudeploy.emulator.scriptless import Scriptless
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _AGAIN = 60.0  # seconds after which a machine that is still there tries again
 _LOOK = 300.0  # it may not have served yet, and then its end comes later
+_REFUSED = 400
 _ROWS = {row.service: row for row in BACKENDS.values()}
 
 
@@ -54,7 +56,11 @@ def watch(cloud: Cloud, request: ChipRequest, host: Host | None) -> None:
             return
         if at >= end:
             name, target = host.request_to_delete()
-            host.note_end(call(cloud, "DELETE", name, target).http)
+            status = call(cloud, "DELETE", name, target).http
+            host.note_end(status)
+            if status < _REFUSED:
+                nodes = cloud.nodes_of(request) if isinstance(request, QueuedResource) else ()
+                cloud.own_ends |= {request.name, *(node.name for node in nodes)}
         # A test's clock may have jumped over many attempts: the first of them does what all of them would.
         cloud.later(request, max(at, cloud.clock.now()) + _AGAIN if at >= end else min(end, at + _LOOK), look)
 

@@ -46,11 +46,18 @@ class Node:
 
 @dataclass(slots=True, kw_only=True)
 class BilledMachine:
-    """A row of the emulator's own bill: one machine from `began` until `ended`, None while it is billed."""
+    """A row of the emulator's own bill: one machine from `began` until `ended`, None while it is billed.
+
+    Of an ended one without a script: `served` is when it first served, `used` when it last had a request of a user, and
+    `ends_by_itself` whether it asked for its own deletion.
+    """
 
     name: str
     began: float
     ended: float | None = None
+    served: float | None = None
+    used: float | None = None
+    ends_by_itself: bool = False
 
 
 @dataclass(slots=True, kw_only=True)

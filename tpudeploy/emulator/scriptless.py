@@ -21,6 +21,7 @@ class Scriptless:
     _facts: MachineFacts
     _server: HttpServer | None
     _unended = ""
+    _used_at: float
 
     @property
     def address(self) -> str:
@@ -69,6 +70,10 @@ class Scriptless:
         whens, _, _ = self._facts.metadata().get(END_KEY, "").partition(" ")
         ends = (self._time_of(when) for when in whens.split(","))
         return min((end for end in ends if end is not None), default=None)
+
+    def service(self) -> tuple[float | None, float | None]:
+        """Return when it first served, and when it last had a request of a user; None for never."""
+        return self._first_times()[1], self._used_at or None
 
     def request_to_delete(self) -> tuple[str, str]:
         """Return the host and the target of the URL that deletes its request."""

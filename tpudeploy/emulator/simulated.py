@@ -86,6 +86,8 @@ class Simulated(Scriptless):
             report["used"] = str(int(self._last_use()))
         if self._unended:
             report["unended"] = self._unended
+        if phase == "serving" and self._first_service is not None:
+            report["served"] = str(int(self._first_service))
         if self._preempted_at is not None:
             report["preempted"] = str(int(self._preempted_at))
         if phase in {"starting", "serving"}:

@@ -117,7 +117,7 @@ def _split(goals: Iterable[Goal], *, keep: bool) -> tuple[list[Goal], list[Goal]
     changing: list[Goal] = []
     unchanged: list[Goal] = []
     for goal in goals:
-        needs_run = keep or goal.resumes or goal.errors or _changed(goal)
+        needs_run = keep or goal.resumes or goal.forgets or goal.errors or _changed(goal)
         (changing if needs_run else unchanged).append(goal)
     return changing, unchanged
 
@@ -326,7 +326,7 @@ def _record_start(world: World, history: CapacityHistory, goal: Goal, source: st
             )
             # The count is saved together with the approval: an approval is used up by the very write that begins what
             # it approves, so that no instant exists at which a crash leaves it usable for a second time.
-            begun += 0 if goal.is_renewal else 1
+            begun += 0 if goal.is_renewal or goal.forgets else 1
         # The replicas that a plan for a part leaves alone end when they would have.
         if goal.targets is None and is_over(goal.deployment, state):
             state = started_again(state, world.clock.now())

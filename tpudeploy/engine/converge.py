@@ -333,7 +333,7 @@ class Convergence:
             if any(isinstance(step, Drain) and not step.begins for step in steps):
                 # It is on the list again only once that is saved: no later run may take it for a drained one.
                 self._publish(session, observed, steps)
-            state = with_service(session.state, self._world.clock.now())
+            state = with_service(session.state, observed, self._world.clock.now())
             if state is not session.state:
                 session.save(state)
             self._progress.report_outlook(self._goal.deployment, session.state, observed, steps)
@@ -674,6 +674,9 @@ def _check_steps(goal: Goal, steps: tuple[Step, ...], *, is_kept: bool, strays: 
             continue
         # A slice that appeared late was in no plan, and is not wanted.
         if isinstance(step, Release | Forget) and step.name in strays:
+            continue
+        # A machine that deleted itself at its end is in no plan: nothing is left of it.
+        if isinstance(step, Forget) and goal.deployment is not None and goal.is_removal:
             continue
         is_allowed = isinstance(step, KEEPING_STEPS) if is_kept else _is_planned(changes.get(step.replica), step)
         if not is_allowed:

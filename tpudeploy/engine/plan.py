@@ -564,12 +564,20 @@ def _planned_goal(
         drift=outside_changes,
         replaces=part.replaces,
         starts=starts,
+        forgets=_has_ended(part, own_changes),
         renews=renews,
         to_verify=_slices_to_verify(part, state),
         begun=state.begun,
         approval=approval.approval if resumes and approval is not None else "",
         scale=_scale_plan(deployment),
     )
+
+
+def _has_ended(part: _DraftDeployment, own_changes: Iterable[Change]) -> bool:
+    """Return whether the state of a deployment that has ended still tracks slices, of which nothing is left."""
+    if part.deployment is None or part.deployment.ended is None or part.targets is not None:
+        return False
+    return bool(part.state.attempts) and all(change.action is Action.NO_OP for change in own_changes)
 
 
 def _with_replicas_until_end(part: _DraftDeployment, observed: Observed, *, starts: bool) -> _DraftDeployment:

@@ -57,6 +57,11 @@ def ends_in(value: str) -> Mapping[str, str]:
     return dict(entry.split(": ", 1) for text in texts for entry in text.split("; ") if ": " in entry)
 
 
+def counts_from_service(value: str) -> bool:
+    """Return whether a machine with this in its metadata counts its end from when it first served."""
+    return any(when.startswith("+") for when in value.partition(" ")[0].split(","))
+
+
 def _when(end: End, since: float | None) -> str:
     if end.at is not None:
         return f"{end.at:.0f}"

@@ -17,7 +17,7 @@ from tpudeploy.domain.hours import closing_after, current_span, last_closing, ne
 from tpudeploy.domain.slices import BootPhase, BootReport, Observed
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.node.fingerprint import server_print
-from tpudeploy.node.own_end import sees_all_requests
+from tpudeploy.node.own_end import END_KEY, counts_from_service, sees_all_requests
 from tpudeploy.reconcile.decide import fits
 
 _NEWS = 0.25  # of `lifecycle.idle`: the state is not written for each request
@@ -42,11 +42,24 @@ def until_end(deployment: Deployment, state: State, observed: Observed) -> Deplo
     return replace(deployment, ended=ending, indexes=())
 
 
-def with_service(state: State, now: float) -> State:
-    """Return the state with the time at which the deployment first served, once it does."""
-    if state.serving_since is not None or not any(attempt.is_announced for attempt in state.slice_attempts):
+def with_service(state: State, observed: Observed, now: float) -> State:
+    """Return the state with the time at which the deployment first served, once it does.
+
+    Its machine counts its end from when it served itself. If no run saw that, its report says when it was.
+    """
+    announced = [attempt for attempt in state.slice_attempts if attempt.is_announced]
+    if state.serving_since is not None or not announced:
         return state
-    return replace(state, serving_since=now)
+    return replace(state, serving_since=min(_first_service(each, state, observed, now) for each in announced))
+
+
+def _first_service(attempt: Attempt, state: State, observed: Observed, now: float) -> float:
+    report, slice_ = observed.reports.get(attempt.name), observed.slices.get(attempt.name)
+    at = None if report is None else report.served_at
+    # What was imported, or started again, has served for longer than its end counts.
+    if at is None or slice_ is None or not counts_from_service(slice_.metadata.get(END_KEY, "")):
+        return now
+    return at if (state.started_at or 0.0) <= at <= now else now
 
 
 def with_ending(state: State, ending: PastEnd) -> State:

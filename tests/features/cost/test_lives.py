@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 from command_line import INSTANCE, PROFILE, CommandLine, Open
+from real_time import DEADLINE
 
 from tpudeploy.cli.main import main
 from tpudeploy.emulator import VirtualClock
@@ -22,8 +25,12 @@ from tpudeploy.ports import Workers
 
 SAMPLE, ALL = 30, 1000
 HOUR = 3600.0
-LATE = 120.0  # seconds after its end in which nothing may be billed
-START, LANDING = 45 * 60.0, 900.0
+LATE = 120.0  # seconds after its end in which a machine may be billed
+# What nobody can make shorter:
+AGAIN = 60.0  # until a machine tries again, for each of its deletions that Google refuses or ignores
+PATIENCE = 45 * 60.0  # `health.timeout`: what never serves ends as if it had at the last moment
+LANDING = 900.0  # from the creation of a machine, which is billed, to its boot, from which that patience counts
+IDLE = 1800.0
 
 
 @dataclass(frozen=True)
@@ -56,12 +63,15 @@ class Life:
     def __post_init__(self) -> None:
         random = self.random = Random(self.seed)
         self.hours = random.choice([1, 2, 5])
-        self.month = random.choice([3, 6, 12, 30])
-        self.day = random.choice([None, None, 5, 10])
+        self.month = random.choice([4, 9, 20, 40])
+        self.day = random.choice([None, None, 9, 20])
         self.is_team = random.random() < 0.4
         self.requests = random.choice([1, 1, 2, 3])
         self.base = random.choice([PROFILE, PROFILE, INSTANCE])
         self.skew = 0.0
+        # Of those that end when idle, some have a user who never waits as long between two requests.
+        self.is_idle = random.random() < 0.4
+        self.pauses = random.choice([(60.0, 1500.0), (1200.0, 7200.0)])
 
     @property
     def names(self) -> list[str]:
@@ -69,13 +79,14 @@ class Life:
 
     def budget(self) -> str:
         limits = {"month": self.month, "day": self.day}
-        return ", ".join(f"{key}: {usd}" for key, usd in limits.items() if usd is not None)
+        return "{" + ", ".join(f"{key}: {usd}" for key, usd in limits.items() if usd is not None) + "}"
 
     def profile(self, name: str) -> str:
         text = self.base.replace("name: gemma", f"name: {name}")
         text = text.replace("max_parallel_requests: 1", f"max_parallel_requests: {self.requests}")
-        budget = "" if self.is_team else f"budget: {{{self.budget()}}}\n"
-        return f"{text}lifecycle: {{end: {self.hours}h}}\n{budget}"
+        budget = "" if self.is_team else f"budget: {self.budget()}\n"
+        idle = ", idle: 30m" if self.is_idle else ""
+        return f"{text}lifecycle: {{end: {self.hours}h{idle}}}\n{budget}"
 
     def trouble(self) -> list[Mapping[str, Any]]:
         random, zones = self.random, ["us-east5-a", "us-east5-b", "europe-west4-a", "*"]
@@ -107,17 +118,32 @@ class Life:
             case "watch":
                 at.left_or_killed(random.uniform(300.0, 3 * HOUR), "apply", "-auto-approve", "-watch", *files)
             case "sleep":
-                pause(at, random.uniform(60.0, 2 * HOUR))
+                self.pause(at, random.uniform(60.0, 2 * HOUR))
             case _:
                 self.skew = max(self.skew, seconds := random.choice([30.0, 300.0]))
                 command = ["apply", "-auto-approve", "-timeout", "1h", *files, "--chdir", str(at.folder)]
                 main(command, clock=SetBack(at.clock, seconds), patience=at.patience)
 
+    def pause(self, at: CommandLine, seconds: float) -> None:
+        """Let time pass by the minute, in which a user sends requests: a machine that looks late is late."""
+        until = at.clock.now() + seconds
+        asks_at = at.clock.now() + self.random.uniform(*self.pauses)
+        while at.clock.now() < until:
+            at.clock.sleep(60.0)
+            if at.clock.now() >= asks_at:
+                asks_at = at.clock.now() + self.random.uniform(*self.pauses)
+                for name in self.names:
+                    send_request(at, name)
 
-def pause(at: CommandLine, seconds: float) -> None:
-    """Let time pass by the minute: a machine that looks late is late."""
-    for _ in range(int(seconds // 60) + 1):
-        at.clock.sleep(60.0)
+
+def send_request(at: CommandLine, name: str) -> None:
+    """Send a request as a user's client does, if anything serves."""
+    document = at.folder / "endpoints" / f"{name}.json"
+    if document.exists() and (url := json.loads(document.read_text("utf-8")).get("url")):
+        body = json.dumps({"model": "google/gemma-4-E2B-it", "prompt": "Hello", "max_tokens": 4}).encode()
+        request = Request(f"{url}/v1/completions", data=body, headers={"Content-Type": "application/json"})
+        with suppress(OSError), urlopen(request, timeout=DEADLINE):
+            pass
 
 
 def prices(at: CommandLine) -> Mapping[str, float]:
@@ -151,25 +177,53 @@ def check(at: CommandLine, life: Life) -> None:
         assert limit is None or usd <= limit + unknown + 0.01, (life.seed, kind, which, usd, limit)
 
 
+def end_in_state(at: CommandLine, life: Life, name: str) -> float | None:
+    """Return when the deployment ends by its state: a run saw it serve, or it has ended."""
+    if not (at.folder / ".tpudeploy" / "state" / f"{name}.json").exists():
+        return None
+    state = at.state(name)
+    ended, since = state.get("ended"), state.get("serving_since")
+    if ended and "lifecycle.end" in ended["why"]:
+        return float(ended["at"])
+    return None if since is None else float(since) + life.hours * HOUR
+
+
 def run_life(cli: Open, seed: int) -> None:
     life = Life(seed)
-    at = cli(trouble=life.trouble(), seed=seed)
+    trouble = life.trouble()
+    at = cli(trouble=trouble, seed=seed)
     for name in life.names:
         at.write(life.profile(name), f"{name}.yaml")
     if life.is_team:
         (at.folder / ".tpudeploy").mkdir()
         (at.folder / ".tpudeploy" / "budgets.yaml").write_text(life.budget(), encoding="utf-8")
+    state_ends: dict[str, float] = {}
     for _ in range(life.random.randint(2, 6)):
         life.step(at)
         check(at, life)
+        state_ends |= {
+            name: end for name in life.names if (end := end_in_state(at, life, name)) and name not in state_ends
+        }
     # Every watcher is gone, and the machines end themselves.
-    pause(at, life.hours * HOUR + START + LANDING + 2 * HOUR + LATE)
+    life.pause(at, life.hours * HOUR + PATIENCE + LANDING + 2 * HOUR + LATE)
     check(at, life)
     assert at.emulator.billed() == (), (seed, at.emulator.billed())
-    longest = life.hours * HOUR + START + LANDING + LATE
-    for row in at.emulator.bill():
+    tries = sum(row["times"] for row in trouble if row["fault"].startswith("delet"))
+    bill = at.emulator.bill()
+    # The end counts from when a machine served by its own report, not from when a run looked.
+    own = {row.name: life.hours * HOUR + (row.served or row.began + LANDING + PATIENCE) for row in bill}
+    for name, end in state_ends.items():
+        nearest = min(abs(each - end) for each in own.values())
+        assert nearest <= life.skew + 2.0, (seed, name, nearest)
+    for row in bill:
         assert row.ended is not None
-        assert row.ended - row.began <= longest, (seed, row)
+        # A clock that is behind makes the end too early in the state, not in a machine that has it already. Where no run
+        # ever saw it serve, each machine counts for itself.
+        end = state_ends.get(row.name.split("-")[0], own[row.name] - life.skew) + life.skew
+        assert row.ended <= end + LATE + AGAIN * tries, (seed, row, row.ended - end)
+        if row.ends_by_itself and row.ended < min(end - life.skew, own[row.name]) - 1.0:
+            assert life.is_idle, (seed, row)
+            assert row.ended >= IDLE + max(row.used or 0.0, row.served or row.began), (seed, row)
 
 
 @pytest.mark.parametrize("seed", range(SAMPLE))

@@ -102,6 +102,7 @@ def parse(attributes: Mapping[str, str]) -> BootReport | None:
         unended=facts.get("unended", ""),
         at=_number(facts.get("at")),
         used_at=_number(facts.get("used")),
+        served_at=_number(facts.get("served")),
     )
 
 
