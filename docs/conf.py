@@ -7,6 +7,8 @@ from pathlib import Path
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
+from tpudeploy.version import VERSION
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "extensions"))
 
@@ -14,14 +16,20 @@ project = "tpudeploy"
 author = "The tpudeploy authors"
 extensions = ["myst_parser", "sphinx_copybutton", "reference"]
 html_theme = "furo"
-html_title = "tpudeploy"
+version = release = VERSION
+html_title = f"tpudeploy {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
 html_show_copyright = False
 html_copy_source = False
 html_show_sourcelink = False
-html_theme_options = {"navigation_with_keys": True}
+html_theme_options = {
+    "navigation_with_keys": True,
+    "source_repository": "https://github.com/tpudeploy/tpudeploy/",  # an edit link on each page
+    "source_branch": "main",
+    "source_directory": "docs/",
+}
 nitpicky = True
 smartquotes = False  # `--set` stays two dashes
 myst_heading_anchors = 3

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from inspect import Signature, getdoc, signature
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 
+import tpudeploy as td
 from tpudeploy.catalog import families
 from tpudeploy.catalog.families import answers
 from tpudeploy.cli.commands import COMMANDS, GROUPS, command
@@ -31,6 +33,7 @@ _INDEX = "index.md"
 _PAGES = (
     "commands",
     "profile",
+    "python",
     "codes-profiles",
     "codes-checks",
     "codes-errors",
@@ -69,6 +72,7 @@ def write(folder: Path) -> None:
         "commands.md": command_list(),
         **{f"commands/{name}.md": command_page(name) for name in COMMANDS},
         "profile.md": profile_page(),
+        "python.md": python_page(),
         **{f"codes-{origin.lower()}.md": codes_page(origin) for origin in origins},
         "alerts.md": alerts_page(),
         "documents.md": documents_page(),
@@ -179,6 +183,37 @@ def profile_page() -> str:
     for key, description, section in sections:
         parts += [f"## {key}", _text(description), _keys(schema, section["properties"].items(), f"{key}.")]
     return "\n\n".join(parts) + "\n"
+
+
+_CALLS = ("plan", "apply", "destroy", "progress", "size")
+_CLASSES = ("Profile", "Workspace", "Plan", "Report")
+
+
+def python_page() -> str:
+    """Return the functions, classes and results of the library with their signatures and docstrings."""
+    parts = [
+        "# The Python library",
+        "`import tpudeploy as td`. [Use it from Python](../how-to/python.md) has examples.",
+        "Every error is a class of `td.errors`, every event one of `td.events`.",
+        "## Calls",
+        *(_callable(f"td.{name}", getattr(td, name)) for name in _CALLS),
+    ]
+    for name in _CLASSES:
+        own = getattr(td, name)
+        parts += [f"## td.{name}", _text(getdoc(own) or "")]
+        names = [each for each in dir(own) if not each.startswith("_") and callable(getattr(own, each))]
+        parts += [_callable(f"{name}.{each}", getattr(own, each)) for each in names if getattr(own, each).__doc__]
+    others = sorted(set(td.__all__) - {*_CALLS, *_CLASSES, "errors", "events"})
+    rows = [(f"`td.{name}`", _cell((getdoc(getattr(td, name)) or "").partition("\n")[0])) for name in others]
+    parts += ["## Results and options", _table(("class", "what it is"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _callable(name: str, call: Callable[..., object]) -> str:
+    given = signature(call).parameters.values()
+    own = [each.replace(annotation=each.empty) for each in given if each.name not in {"self", "workspace"}]
+    usage = f"{name}{Signature(own)}".replace("<built-in function print>", "print")
+    return f"### {name}\n\n```python\n{usage}\n```\n\n{_text(getdoc(call) or '')}"
 
 
 def codes_page(origin: str) -> str:
