@@ -31,7 +31,19 @@ SIZED = (
     ("QWEN/qwen3-8b", 8_190_735_360, 15.26),
     ("Qwen/Qwen3-8B-FP8", 8_190_735_360, 8.79),
     ("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", 70_553_706_496, 67.69),
-    ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a8", 8_030_261_248, 8.46),
+    ("RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8", 8_030_261_248, 8.46),
+    ("meta-llama/Llama-2-7b-chat-hf", 6_738_415_616, 12.55),
+    ("unsloth/llama-3-8b-Instruct", 8_030_261_248, 14.96),
+    ("meta-llama/Llama-3.1-405B-Instruct", 405_853_388_800, 755.96),
+    ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", 1_100_048_384, 2.05),
+    ("HuggingFaceTB/SmolLM2-135M-Instruct", 134_515_008, 0.25),
+    ("tiiuae/Falcon3-10B-Instruct", 10_305_653_760, 19.20),
+    ("Qwen/QwQ-32B", 32_763_876_352, 61.03),
+    ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", 1_777_088_000, 3.31),
+    ("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B", 8_190_735_360, 15.26),
+    ("HuggingFaceH4/zephyr-7b-beta", 7_241_732_096, 13.49),
+    ("mistralai/Mixtral-8x22B-Instruct-v0.1", 140_630_071_296, 261.94),
+    ("mistralai/Mistral-Large-Instruct-2411", 122_610_069_504, 228.38),
 )
 
 
@@ -52,6 +64,11 @@ def test_an_id_is_sized_by_its_model_or_by_its_base(model_id: str, count: int, g
         "google/gemma-4-E4B-it-qat-w4a16-ct",
         "RedHatAI/Qwen3-8B-quantized.w4a16",
         "Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4",
+        "Qwen/Qwen2.5-VL-7B-Instruct-AWQ",
+        "nvidia/Llama-3.1-8B-Instruct-FP8",
+        "nvidia/Llama-3.3-70B-Instruct-NVFP4",
+        "mlx-community/Qwen3-8B-4bit",
+        "lmstudio-community/gpt-oss-20b-MLX-8bit",
     ],
 )
 def test_the_bytes_of_a_checkpoint_in_four_bits_are_unknown_and_its_layers_are_not(model_id: str) -> None:
@@ -85,6 +102,10 @@ def test_a_name_that_only_resembles_one_is_unknown(model_id: str) -> None:
         ("Qwen/Qwen3-14B-AWQ", "awq"),
         ("Qwen/Qwen3-8B-FP8", "fp8"),
         ("google/gemma-4-E2B-it", ""),
+        ("nvidia/Llama-3.1-8B-Instruct-FP8", "modelopt"),
+        ("neuralmagic/Meta-Llama-3.1-8B-Instruct-FP8", "compressed-tensors"),
+        ("mlx-community/Qwen3-8B-4bit", "mlx"),
+        ("mlx-community/Qwen3-8B-bf16", ""),
     ],
 )
 def test_the_method_of_a_checkpoint_is_in_its_id(model_id: str, method: str) -> None:

@@ -58,6 +58,33 @@ def settings_of(row: Mapping[str, Any], chips: int, length: int) -> dict[str, An
     }
 
 
+@pytest.mark.parametrize(
+    ("model_id", "words", "way"),
+    [
+        ("neuralmagic/Meta-Llama-3.1-8B-Instruct-FP8", "its weights stay in bfloat16", "env.MODEL_IMPL_TYPE: vllm"),
+        ("Qwen/Qwen3-32B-AWQ", "auto_awq quantization method not supported", "serving.dtype: bfloat16"),
+        ("nvidia/Llama-3.1-8B-Instruct-FP8", "modelopt quantization is currently not supported", "another model"),
+        ("deepseek-ai/DeepSeek-V3.1", "MLA models require both", "NEW_MODEL_DESIGN"),
+        ("nvidia/DeepSeek-R1-NVFP4", "MLA models require both", ""),
+        ("unsloth/Llama-4-Scout-17B-16E-Instruct", "by a class of", "env.MODEL_IMPL_TYPE: vllm"),
+    ],
+)
+def test_a_copy_that_the_engine_refuses_is_refused_in_its_words(model_id: str, words: str, way: str) -> None:
+    settings = {"model.id": model_id, "serving.args": {}, "serving.image": "vllm/vllm-tpu:v0.32.0"}
+    (refusal,) = [each for each in diagnostics_of(settings) if each.code == "TPU2131"]
+    assert words in refusal.message
+    assert way in str(refusal.hint)
+
+
+def test_vllms_own_class_loads_what_the_plug_ins_does_not() -> None:
+    settings = {"model.id": "Qwen/Qwen2.5-7B-Instruct", "serving.args": {}, "serving.image": "vllm/vllm-tpu:v0.32.0"}
+    (fault,) = [each for each in diagnostics_of(settings) if each.code == "TPU2128"]
+    assert "'Qwen2Config' object has no attribute 'text_config'" in fault.message
+    settings["serving.env.MODEL_IMPL_TYPE"] = "vllm"
+    assert not [each for each in diagnostics_of(settings) if each.code == "TPU2128"]
+    assert budget(settings).weights_bytes_per_chip == 15_239_622_080  # the engine's own loader's
+
+
 def test_the_table_is_as_it_was_written() -> None:
     lines = [line for line in _engine_models.MODELS.splitlines() if line]
     assert hashlib.sha256("\n".join(lines).encode()).hexdigest() == _engine_models.DIGEST

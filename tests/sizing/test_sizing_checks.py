@@ -463,7 +463,7 @@ def test_what_does_not_fit_without_an_adapter_does_not_fit_with_it(code: str) ->
 def test_a_config_with_a_part_that_is_not_covered_is_sized_without_it_or_checked_without_bytes(
     part: dict[str, Any], is_bound: bool
 ) -> None:
-    config = {"architectures": ["LlamaForCausalLM"], **_llama(heads=12, kv_heads=4), **part}
+    config = {"architectures": ["MistralForCausalLM"], **_llama(heads=12, kv_heads=4), **part}
     budget = deployment({}, config).budget
     assert isinstance(budget, Unsized)
     assert (budget.at_least is not None) is is_bound

@@ -101,15 +101,20 @@ def cache_variable(image: str) -> str:
 
 @frozen
 class EngineFault:
-    """A fault of tpu-inference from release `first` to `last`, where the value of a flag contains `word`."""
+    """A fault of tpu-inference from release `first` to `last`.
+
+    It shows where the value of `flag` contains `word`, or where the plug-in's own class runs a model of `architecture`
+    with an output table of its own.
+    """
 
     first: str
     last: str
-    flag: str
-    word: str
     what: str
     fix: str
     source: str
+    flag: str = ""
+    word: str = ""
+    architecture: str = ""
 
     def affects(self, engine: Engine) -> bool:
         if engine.kind is not EngineKind.TPU_INFERENCE or engine.release is None:
@@ -126,6 +131,16 @@ FAULTS: tuple[EngineFault, ...] = (
         what="stops at its start with the connector TPUConnectorHMA",
         fix="use v0.30.0 or newer, or the connector TPUConnector",
         source="llm-d pull request 2533",
+    ),
+    # Asked of each of these releases, with its own loader and a config of Qwen2.5-7B-Instruct.
+    EngineFault(
+        first="0.29.0",
+        last="0.32.0",
+        architecture="Qwen2ForCausalLM",
+        what="stops with \"'Qwen2Config' object has no attribute 'text_config'\": where the output table is not tied, "
+        "its class for Qwen 2 reads a field that only multimodal configs have",
+        fix="write serving.env.MODEL_IMPL_TYPE: vllm, and vLLM's own class loads it",
+        source="tpu_inference models/jax/qwen2.py",
     ),
 )
 

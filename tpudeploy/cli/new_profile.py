@@ -18,7 +18,7 @@ from tpudeploy.config.reader import Remembered
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import ProfileInvalid
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import Implementation, LanguageModel
 from tpudeploy.domain.task import TASKS, Task
 from tpudeploy.planning.resolve import resolve_without_script
@@ -38,11 +38,12 @@ _END = (
 
 @frozen
 class ChipSplit:
-    """What the answers leave open: how the chips are split, and the longest text."""
+    """What the answers leave open: how the chips are split, the longest text, and whether vLLM's own class loads it."""
 
     tensor_parallel: int
     data_parallel: int
     max_model_len: int
+    is_by_vllm: bool = False
 
 
 def new_profile(model_id: str, type_name: str, zones: tuple[str, ...], api_key: str, *, name: str = "") -> str:
@@ -50,7 +51,10 @@ def new_profile(model_id: str, type_name: str, zones: tuple[str, ...], api_key: 
     kind = catalog.accelerator_type(type_name)
     assert kind is not None  # the answer was checked
     model = families.known_model(model_id)
-    texts = [_text(model_id, kind, zones, api_key, choice, name=name) for choice in _choices(model, kind)]
+    choices = [*_choices(model, kind)]
+    if model is not None and model.implementation is Implementation.JAX:
+        choices += [replace(choice, is_by_vllm=True) for choice in choices]
+    texts = [_text(model_id, kind, zones, api_key, choice, name=name) for choice in choices]
     return next((text for text in texts if _has_no_error(text)), texts[0])
 
 
@@ -136,11 +140,16 @@ def _serving(model_id: str, model: LanguageModel | None, task: Task, choice: Chi
     if choice.data_parallel > 1:
         yield f"  tensor_parallel_size: {choice.tensor_parallel}"
         yield f"  data_parallel_size: {choice.data_parallel}            # copies of the model, a rank each"
-    if model is not None and model.implementation is Implementation.TORCHAX:
+    if choice.is_by_vllm or (model is not None and model.implementation is Implementation.TORCHAX):
         yield "  hbm_utilization: 0.80              # the model runs through torchax, whose programs are larger"
     yield f"  max_model_len: {choice.max_model_len}               # prompt and output together"
     yield f"  max_num_batched_tokens: {_STEP}"
     yield "  shm_size: 10gb"
+    if choice.is_by_vllm:
+        if families.quantization_of(model_id) == "awq":
+            yield "  dtype: bfloat16                    # the kernels for AWQ compute in nothing else"
+        yield "  env:"
+        yield "    MODEL_IMPL_TYPE: vllm            # vLLM's class loads it; this release's own does not"
     arguments = list(_arguments(model_id, model, task))
     if arguments:
         yield "  args:"

@@ -113,11 +113,11 @@ class LanguageModel:
     """A decoder. Sizes are in elements, not bytes.
 
     `pads_kv_weights`: with more chips than KV heads, K and V weights are copied as the cache is; else split further.
-    `norms` counts what is whole on every chip: norms, scales. `unloaded` is in the checkpoint but never on a chip.
-    `item_tokens` is the largest item of each modality in tokens; empty for text alone. `is_prefix_lm`: an image is
-    attended to as a whole, so vLLM raises its default step to the largest item. `linear_dtype` is the type of the
-    linear layers of a quantized checkpoint, or "". `answer` replaces the arithmetic of weights: `feed_forward` and
-    `norms` are then empty. `unverified` says what is not certain.
+    `norms` counts what is whole on every chip: norms, scales. `is_head_whole`: so is an output table of its own.
+    `unloaded` is in the checkpoint but never on a chip. `item_tokens` is the largest item of each modality in tokens;
+    empty for text alone. `is_prefix_lm`: an image is attended to as a whole, so vLLM raises its default step to the
+    largest item. `linear_dtype` is the type of the linear layers of a quantized checkpoint, or "". `answer` replaces
+    the arithmetic of weights: `feed_forward` and `norms` are then empty. `unverified` says what is not certain.
     """
 
     name: str
@@ -136,6 +136,7 @@ class LanguageModel:
     vision: Vision | None = None
     unloaded: int = 0
     pads_kv_weights: bool = False
+    is_head_whole: bool = False
     is_prefix_lm: bool = False
     item_tokens: Mapping[str, int] = field(default_factory=dict)
     linear_dtype: str = ""

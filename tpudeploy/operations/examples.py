@@ -220,7 +220,7 @@ EXAMPLES: Mapping[str, Example] = {
     "TPU2101": _layer("model: {id: google/gemma-4-31B-it}", _SWEEP),
     "TPU2102": _layer("serving: {hbm_utilization: 0.2871}", _SWEEP),
     "TPU2103": _layer(
-        "model: {id: google/gemma-4-12B-it}\nserving: {hbm_utilization: 0.8, max_model_len: 65536}", _SWEEP
+        "model: {id: google/gemma-4-E4B-it}\nserving: {hbm_utilization: 0.55, max_model_len: 65536}", _SWEEP
     ),
     "TPU2104": _layer("serving: {max_model_len: 262144}"),
     "TPU2105": _layer("tpu: {type: v5litepod-1}\nserving: {hbm_utilization: 0.95}", _SIZE),

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tpudeploy import catalog
-from tpudeploy.catalog import _engine_models, families, flags
+from tpudeploy.catalog import _engine_models, families, flags, quantization
 from tpudeploy.catalog.engines import identify
 from tpudeploy.catalog.families import answers
 from tpudeploy.catalog.tasks import resolve_task
@@ -18,7 +18,7 @@ from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import UTILIZATION, EngineSettings, HbmBudget, Speculation, Unsized
 from tpudeploy.domain.engine import Engine, EngineKind
 from tpudeploy.domain.frozen import replace
-from tpudeploy.domain.model import EngineRefusal, LanguageModel, NotCovered, PartlyCovered
+from tpudeploy.domain.model import EngineRefusal, Implementation, LanguageModel, NotCovered, PartlyCovered
 from tpudeploy.sizing.advice import fit_length
 from tpudeploy.sizing.budget import compute_budget, impossible
 from tpudeploy.sizing.least import weights_at_least, weights_of
@@ -35,6 +35,7 @@ from tpudeploy.sizing.unsized import (
 # vLLM 0.32.0 engine/arg_utils.py get_batch_defaults, for the API server; its rows for TPU are never reached.
 _SEQS, _BATCHED_TOKENS = 256, 2_048
 _ON = {"1", "true"}
+_IMPLEMENTATIONS = frozenset(Implementation)
 # Flags with which the model is another one, or a part of it is not on the chips.
 _HIDES_WEIGHTS = frozenset({"hf-overrides", "cpu-offload-gb", "offload-backend"})
 # Flags and variables with which weights are quantized as they are loaded.
@@ -135,7 +136,7 @@ def _size_exactly(
     is_auto = serving.max_model_len == "auto"
     if unknown:
         return _bounds(partial, {each.effect for each in unknown}, engine, kind, is_auto=is_auto)
-    if config_json is None and model.answer is None:
+    if config_json is None and model.answer is None and model is families.find_model(model_id):
         budget = _budget_of_catalogue(model_id, type_name, engine)
     else:
         budget = compute_budget(model, kind, engine)
@@ -207,14 +208,26 @@ def _model(
     answer = _answer(model_id, config_json, choices)
     if answer is not None:
         if answer.model is None:
-            is_asked = image.kind is EngineKind.TPU_INFERENCE
-            raise (EngineRefusal if is_asked else NotCovered)(f"{_engine_models.RELEASE} refuses it: {answer.refusal}")
+            raise _refusal(answer.refusal, image)
         return answer.model, (), tuple(answer.settings)
+    config = families.fields_of(model_id) if config_json is None else families.config_of(config_json)
+    partly: tuple[UnsizedSetting, ...] = ()
     try:
-        return language_model(model_id, config_json), (), ()
+        model = language_model(model_id, config_json)
     except PartlyCovered as refusal:
         effect = UnsizedQuantity.ADDS if refusal.only_adds else UnsizedQuantity.WEIGHTS
-        return refusal.model, (UnsizedSetting(name="", effect=effect, why=str(refusal)),), ()
+        model, partly = refusal.model, (UnsizedSetting(name="", effect=effect, why=str(refusal)),)
+    word = str(choices.get("MODEL_IMPL_TYPE", "")).lower()
+    implementation = Implementation(word) if word in _IMPLEMENTATIONS else model.implementation
+    words = quantization.refusal(config, model, implementation, image.release)
+    if words:
+        raise _refusal(words, image)
+    return families.run_by(model, implementation), partly, ()
+
+
+def _refusal(words: str, image: Engine) -> NotCovered:
+    is_asked = image.kind is EngineKind.TPU_INFERENCE
+    return (EngineRefusal if is_asked else NotCovered)(f"{_engine_models.RELEASE} refuses it: {words}")
 
 
 def answer_settings(serving: ServingSpec, settings: Settings) -> Mapping[str, object]:
@@ -227,15 +240,25 @@ def answer_settings(serving: ServingSpec, settings: Settings) -> Mapping[str, ob
 
 
 def _answer(model_id: str, config_json: str | None, choices: Mapping[str, object]) -> answers.ModelAnswer | None:
-    """Return what the engine answered about this model or one of its shapes, or None."""
+    """Return what the engine answered about this model, the one that it is made of, or one of its shapes, or None."""
     if config_json is None:
-        return answers.answer_for(model_id, choices)
+        return answers.answer_for(model_id, choices) or _answer_of_base(model_id, choices)
     config = families.config_of(config_json)
     answer = answers.answer_of_config(config, choices)
     if answer is None or answer.model is None:
         return answer
     length = families.position_of(config) or answer.model.max_position
     return replace(answer, model=replace(answer.model, name=model_id, max_position=length))
+
+
+def _answer_of_base(model_id: str, choices: Mapping[str, object]) -> answers.ModelAnswer | None:
+    """Return what the engine answered about the model of a copy; of a quantized one, only that it refuses the base."""
+    variant = families.variant(model_id)
+    answer = None if variant is None else answers.answer_for(variant.base, choices)
+    if answer is None or variant is None or (answer.model is not None and variant.fields):
+        return None
+    model = None if answer.model is None else families.as_copy(answer.model, model_id, variant.base)
+    return replace(answer, model=model)
 
 
 def language_model(model_id: str, config_json: str | None) -> LanguageModel:

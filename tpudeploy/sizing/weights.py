@@ -1,8 +1,10 @@
 """Weights on one chip, by parameter group, with the sharding that tpu_inference really uses.
 
 An element split over `tensor_parallel` chips counts once a chip, one that is replicated counts whole. Sources:
-tpu_inference 0.32.0 models/jax/{gemma4,gemma4_mm,llama3,qwen2,qwen3}.py and layers/common/process_weights. Gemma 4 E2B
-equals `nnx.eval_shape` of the real class to the byte: 9,631,988,294 at TP 1, 2,494,036,550 at 4, 1,304,377,926 at 8.
+tpu_inference 0.32.0 models/jax/{gemma4,gemma4_mm,llama3,qwen2,qwen3}.py, layers/common/process_weights and
+layers/vllm/process_weights. `tpudeploy learn -weights` asks the engine's own loader, with arrays that are descriptions,
+about every model that a family lists, on 1, 2, 4 and 8 chips: the sums are its own to the byte but for a counter of
+four bytes in Llama's. Gemma 4 E2B takes 9,631,988,294 at TP 1, 2,494,036,550 at 4 and 1,304,377,926 at 8.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import Attention, Experts, Implementation, LanguageModel
 from tpudeploy.sizing.numbers import LANES, align, itemsize, padded_head_dim
 
+_SCALES = 16  # bytes a layer: those of queries, keys, values and probabilities
 _CHECKPOINT_BYTES = 2  # of a parameter that is not quantized
 # The groups that a quantized checkpoint has in fewer bits.
 _LINEAR = ("attention", "feed_forward", "experts")
@@ -30,7 +33,7 @@ def weights_bytes_per_chip(model: LanguageModel, engine: EngineSettings) -> Mapp
     linear = itemsize(model.linear_dtype or engine.dtype)
     experts = model.experts
     elements = {
-        "embeddings": _embeddings(model, chips),
+        "embeddings": _embeddings(model, chips) + _second_table(model, chips),
         "attention": sum(_attention(model, _padded(model, kind), chips) for kind in model.attention),
         # gate, up and down: 3 x hidden x width, split by width.
         "feed_forward": sum(3 * model.hidden * part.width // chips * part.layers for part in model.feed_forward),
@@ -41,7 +44,8 @@ def weights_bytes_per_chip(model: LanguageModel, engine: EngineSettings) -> Mapp
         "norms": model.norms,
         "vision": _vision(model, engine),
     }
-    return {group: count * (linear if group in _LINEAR else size) for group, count in elements.items() if count}
+    sizes = {group: count * (linear if group in _LINEAR else size) for group, count in elements.items()}
+    return {group: count for group, count in {**sizes, "buffers": _buffers(model, size)}.items() if count}
 
 
 def checkpoint_bytes(model: LanguageModel) -> int:
@@ -106,10 +110,31 @@ def head_parameters(model: LanguageModel) -> int:
 
 
 def _embeddings(model: LanguageModel, chips: int) -> int:
-    """Return the tables, split by padded vocabulary: input, output unless tied, per layer (gemma4.py)."""
+    """Return the tables, split by padded vocabulary: input, output unless tied, per layer (gemma4.py).
+
+    The output table of Qwen's classes has no sharding: each chip has all of it (layers/jax/linear.py, JaxLmHead).
+    """
     vocabulary = align(model.vocabulary, chips)
-    tables = 1 if model.is_tied else 2
-    return vocabulary * (model.hidden * tables + model.per_layer_width * model.layers) // chips
+    head = 0 if model.is_tied else vocabulary * model.hidden
+    split = vocabulary * (model.hidden + model.per_layer_width * model.layers)
+    return split // chips + head // (1 if model.is_head_whole else chips)
+
+
+def _second_table(model: LanguageModel, chips: int) -> int:
+    """Return a table that is input and output at once: through torchax it becomes two arrays (cleanup_sharding.py)."""
+    is_two = model.is_tied and model.implementation is Implementation.TORCHAX
+    return align(model.vocabulary, chips) * model.hidden // chips if is_two else 0
+
+
+def _buffers(model: LanguageModel, size: int) -> int:
+    """Return the bytes of what torchax keeps beside the weights: positions of each kind of layer, scales of each layer.
+
+    tpu_inference's own classes compute both.
+    """
+    if model.implementation is not Implementation.TORCHAX:
+        return 0
+    positions = sum(model.max_position * kind.head_dim for kind in model.attention)
+    return size * positions + _SCALES * model.layers
 
 
 def _unused(model: LanguageModel, kind: Attention) -> int:

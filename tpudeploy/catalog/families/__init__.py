@@ -7,10 +7,20 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from tpudeploy.catalog.families import answers, gemma3, gemma4, llama, mistral, qwen
-from tpudeploy.catalog.families.reading import Config, quantized, refuse_foreign, refuse_part, text
-from tpudeploy.catalog.families.variants import method_in, variant_of
+from tpudeploy.catalog.families.reading import (
+    ON_TORCHAX,
+    QUANTIZED,
+    UNCOMPARED,
+    Config,
+    quantized,
+    refuse_foreign,
+    refuse_part,
+    text,
+)
+from tpudeploy.catalog.families.variants import Variant, method_in, variant_of
+from tpudeploy.catalog.quantization import MLX
 from tpudeploy.domain.frozen import frozen, replace
-from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
+from tpudeploy.domain.model import Implementation, LanguageModel, NotCovered, PartlyCovered
 
 
 @frozen
@@ -44,20 +54,47 @@ def find_model(model_id: str) -> LanguageModel | None:
     model = answers.known_model(model_id)
     if model is not None:
         return model
-    variant = variant_of(model_id, _ids_by_name())
-    if variant is None:
+    copied = variant(model_id)
+    if copied is None:
         return None
-    caveat = f"weights and layers: those of {variant.base}, by the id alone; `model.config` settles it"
-    base = _config_of(variant.base)
+    base = _config_of(copied.base)
     if base is None:
-        model = None if variant.fields else answers.known_model(variant.base)
-        return None if model is None else replace(model, name=model_id, unverified=(*model.unverified, caveat))
+        model = answers.known_model(copied.base)
+        if model is not None and copied.fields:
+            raise PartlyCovered(QUANTIZED, as_copy(model, model_id, copied.base), only_adds=False)
+        return None if model is None else as_copy(model, model_id, copied.base)
     try:
-        model = from_config(model_id, {**base, **variant.fields})
+        model = from_config(model_id, {**base, **copied.fields})
     except PartlyCovered as refusal:
-        model = replace(refusal.model, unverified=(*refusal.model.unverified, caveat))
+        model = as_copy(refusal.model, model_id, copied.base)
         raise PartlyCovered(str(refusal), model, only_adds=refusal.only_adds) from refusal
-    return replace(model, unverified=(*model.unverified, caveat))
+    return as_copy(model, model_id, copied.base)
+
+
+def as_copy(model: LanguageModel, model_id: str, base: str) -> LanguageModel:
+    """Return the model of a copy's id, with the caveat that nothing but the id says so."""
+    caveat = f"weights and layers: those of {base}, by the id alone; `model.config` settles it"
+    return replace(model, name=model_id, unverified=(*model.unverified, caveat))
+
+
+def run_by(model: LanguageModel, implementation: Implementation) -> LanguageModel:
+    """Return a plain decoder as vLLM's own class lays it out, if that is asked for; else the model as it is."""
+    is_plain = model.architecture in (*llama.ARCHITECTURES, *qwen.ARCHITECTURES)
+    if implementation is Implementation.JAX or model.implementation is implementation or not is_plain:
+        return model
+    caveats = tuple(ON_TORCHAX if each == UNCOMPARED else each for each in model.unverified)
+    return replace(model, implementation=implementation, is_head_whole=False, unverified=caveats)
+
+
+def variant(model_id: str) -> Variant | None:
+    """Return the listed model that an id is a copy of, and what its config.json has beside; None for another id."""
+    return variant_of(model_id, _ids_by_name())
+
+
+def fields_of(model_id: str) -> Config:
+    """Return what an id tells of its config.json beside that of the model it is a copy of."""
+    copied = variant(model_id)
+    return {} if copied is None else copied.fields
 
 
 def is_listed(model_id: str) -> bool:
@@ -77,11 +114,11 @@ def known_model(model_id: str) -> LanguageModel | None:
 
 def quantization_of(model_id: str, config_json: str | None = None) -> str:
     """Return the method by which a checkpoint is quantized, by its config or its id, or "" if neither says so."""
-    variant = None if config_json is not None else variant_of(model_id, _ids_by_name())
-    config = config_of(config_json) if variant is None else variant.fields
+    copied = None if config_json is not None else variant(model_id)
+    config = config_of(config_json) if copied is None else copied.fields
     section = config.get("quantization_config") or config.get("compression_config")
     if isinstance(section, Mapping):
-        return str(section.get("quant_method", ""))
+        return str(section.get("quant_method", MLX if section else ""))
     return "" if config_json is not None else method_in(model_id)
 
 
@@ -119,8 +156,8 @@ def ids() -> tuple[str, ...]:
 
 def base_of(model_id: str) -> str | None:
     """Return the listed model that a copy or a fine-tune is made of, by the id alone; None for a quantized one."""
-    variant = variant_of(model_id, _ids_by_name())
-    return None if variant is None or variant.fields else variant.base
+    copied = variant(model_id)
+    return None if copied is None or copied.fields else copied.base
 
 
 def closest_model(model_id: str) -> str | None:

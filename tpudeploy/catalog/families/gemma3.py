@@ -40,6 +40,7 @@ def read(name: str, architecture: str, config: Config) -> LanguageModel:
         feed_forward=(FeedForward(layers=layers, width=whole(part, "intermediate_size")),),
         norms=layers * 4 * hidden + sum(2 * kind.head_dim * kind.layers for kind in attention) + hidden,
         vision=_vision(config, hidden) if sees else None,
+        pads_kv_weights=True,
         is_prefix_lm=sees,
         item_tokens=_ITEMS if sees else {},
         source=__doc__ or "",
@@ -62,15 +63,19 @@ def _attention(part: Config, kinds: tuple[str, ...], kind: str) -> Attention:
 
 
 def _vision(config: Config, hidden: int) -> Vision:
-    """Return SigLIP: biased projections in its layers; patches, positions and the projector beside them."""
+    """Return SigLIP: biased projections in its layers; patches, positions and the projector beside them.
+
+    torchax splits the attention alone: on several chips, the engine's own loader keeps the rest whole on each.
+    """
     part = config.get("vision_config") or {}
     size, width = whole(part, "hidden_size", 1_152), whole(part, "intermediate_size", 4_304)
     patch = whole(part, "patch_size", 14)
-    layer = 4 * (size * size + size) + 2 * size * width + width + size + 4 * size
+    layers = whole(part, "num_hidden_layers", 27)
+    attention, rest = 4 * size * size + 3 * size, 2 * size * width + width + 6 * size
     positions = (whole(part, "image_size", 896) // patch) ** 2 * size
     beside = 3 * patch**2 * size + size + positions + 2 * size + size + size * hidden
     heads = whole(part, "num_attention_heads", 16)
-    return Vision(heads=heads, split=whole(part, "num_hidden_layers", 27) * layer, replicated=beside)
+    return Vision(heads=heads, split=layers * attention, replicated=layers * rest + beside)
 
 
 _1B: Config = {

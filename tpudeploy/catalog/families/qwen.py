@@ -25,6 +25,7 @@ def read(name: str, architecture: str, config: Config) -> LanguageModel:
     experts = _experts(config, layers) if architecture == _MOE else None
     plain = decoder(name, architecture, config, source=__doc__ or "", on_torchax=experts is not None, experts=experts)
     (attention,) = plain.attention
+    plain = replace(plain, is_head_whole=experts is None)
     if architecture == _QWEN2:
         return replace(plain, attention=(replace(attention, has_bias=True),))
     return replace(plain, norms=plain.norms + 2 * attention.head_dim * layers)  # queries and keys are normed too
@@ -145,9 +146,30 @@ MODELS: Mapping[str, Config] = {
     "Qwen/Qwen2.5-32B-Instruct": _row2(*_32),
     "Qwen/Qwen2.5-72B": _row2(*_72, length=_LONG),
     "Qwen/Qwen2.5-72B-Instruct": _row2(*_72),
+    "Qwen/Qwen2.5-7B-Instruct-1M": _row2(*_7, length=1_010_000),
+    "Qwen/Qwen2.5-14B-Instruct-1M": _row2(*_14, length=1_010_000),
+    "Qwen/Qwen2.5-Coder-0.5B": _row2(*_05),
+    "Qwen/Qwen2.5-Coder-0.5B-Instruct": _row2(*_05),
+    "Qwen/Qwen2.5-Coder-1.5B": _row2(*_15),
+    "Qwen/Qwen2.5-Coder-1.5B-Instruct": _row2(*_15),
+    "Qwen/Qwen2.5-Coder-3B": _row2(*_3),
+    "Qwen/Qwen2.5-Coder-3B-Instruct": _row2(*_3),
+    "Qwen/Qwen2.5-Coder-7B": _row2(*_7),
     "Qwen/Qwen2.5-Coder-7B-Instruct": _row2(*_7),
+    "Qwen/Qwen2.5-Coder-14B": _row2(*_14),
     "Qwen/Qwen2.5-Coder-14B-Instruct": _row2(*_14),
+    "Qwen/Qwen2.5-Coder-32B": _row2(*_32),
     "Qwen/Qwen2.5-Coder-32B-Instruct": _row2(*_32),
+    "Qwen/Qwen2.5-Math-1.5B": _row2(*_15, length=4_096),
+    "Qwen/Qwen2.5-Math-1.5B-Instruct": _row2(*_15, length=4_096),
+    "Qwen/Qwen2.5-Math-7B": _row2(*_7, length=4_096),
+    "Qwen/Qwen2.5-Math-7B-Instruct": _row2(*_7, length=4_096),
+    "Qwen/Qwen2.5-Math-72B": _row2(*_72, length=4_096),
+    "Qwen/Qwen2.5-Math-72B-Instruct": _row2(*_72, length=4_096),
+    "Qwen/QwQ-32B": _row2(*_32, length=_LONG),
+    "Qwen/QwQ-32B-Preview": _row2(*_32),
+    # Its output table is its own, unlike that of the model it was tuned from (1.78 billion parameters).
+    "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B": {**_row2(*_15, length=_LONG), "tie_word_embeddings": False},
     "Qwen/Qwen3-0.6B": _row(28, 1_024, 16, 3_072, is_tied=True),
     "Qwen/Qwen3-1.7B": _row(28, 2_048, 16, 6_144, is_tied=True),
     "Qwen/Qwen3-4B": _row(36, 2_560, 32, 9_728, is_tied=True),
@@ -156,6 +178,13 @@ MODELS: Mapping[str, Config] = {
     "Qwen/Qwen3-8B": _row(36, 4_096, 32, 12_288, is_tied=False),
     "Qwen/Qwen3-14B": _row(40, 5_120, 40, 17_408, is_tied=False),
     "Qwen/Qwen3-32B": _row(64, 5_120, 64, 25_600, is_tied=False),
+    # The length of the base models is from memory (unverified).
+    "Qwen/Qwen3-0.6B-Base": _row(28, 1_024, 16, 3_072, is_tied=True, length=32_768),
+    "Qwen/Qwen3-1.7B-Base": _row(28, 2_048, 16, 6_144, is_tied=True, length=32_768),
+    "Qwen/Qwen3-4B-Base": _row(36, 2_560, 32, 9_728, is_tied=True, length=32_768),
+    "Qwen/Qwen3-8B-Base": _row(36, 4_096, 32, 12_288, is_tied=False, length=32_768),
+    "Qwen/Qwen3-14B-Base": _row(40, 5_120, 40, 17_408, is_tied=False, length=32_768),
+    "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B": _row(36, 4_096, 32, 12_288, is_tied=False, length=_LONG),
     "Qwen/Qwen3-Embedding-0.6B": _row(28, 1_024, 16, 3_072, is_tied=True, vocabulary=151_669, length=32_768),
     "Qwen/Qwen3-Embedding-4B": _row(36, 2_560, 32, 9_728, is_tied=True, vocabulary=151_665),
     "Qwen/Qwen3-Embedding-8B": _row(36, 4_096, 32, 12_288, is_tied=False, vocabulary=151_665),
@@ -163,6 +192,7 @@ MODELS: Mapping[str, Config] = {
     "Qwen/Qwen3-Reranker-4B": _row(36, 2_560, 32, 9_728, is_tied=True, vocabulary=151_669),
     "Qwen/Qwen3-Reranker-8B": _row(36, 4_096, 32, 12_288, is_tied=False, vocabulary=151_669),
     "Qwen/Qwen3-30B-A3B": _30B,
+    "Qwen/Qwen3-30B-A3B-Base": {**_30B, "max_position_embeddings": 32_768},
     "Qwen/Qwen3-30B-A3B-Instruct-2507": {**_30B, "max_position_embeddings": _2507},
     "Qwen/Qwen3-30B-A3B-Thinking-2507": {**_30B, "max_position_embeddings": _2507},
     "Qwen/Qwen3-Coder-30B-A3B-Instruct": {**_30B, "max_position_embeddings": _2507},

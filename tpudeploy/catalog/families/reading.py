@@ -29,11 +29,9 @@ _FOREIGN = {
     "mamba_d_state": "it mixes attention with state-space layers",
     "linear_num_key_heads": "it mixes attention with linear attention",
 }
+QUANTIZED = "the checkpoint is quantised"
 # Fields that describe one part of a model; the rest is covered.
-_QUANTIZED = {
-    "quantization_config": "the checkpoint is quantised",
-    "compression_config": "the checkpoint is quantised",
-}
+_QUANTIZED = {"quantization_config": QUANTIZED, "compression_config": QUANTIZED}
 _ADDED = {"num_nextn_predict_layers": "it carries layers for multi-token prediction"}
 
 
@@ -162,7 +160,7 @@ def decoder(
         feed_forward=dense,
         experts=experts,
         norms=(2 * layers + 1) * hidden,
-        pads_kv_weights=not on_torchax,
+        pads_kv_weights=True,
         source=source,
         unverified=(ON_TORCHAX if on_torchax else UNCOMPARED,),
     )

@@ -49,9 +49,13 @@ os.dup2(2, 1)
 
 import jax
 import numpy as np
-from jax._src import tpu_info
 from jax._src.pallas.mosaic import tpu_info as pallas_info
 from jax.experimental import topologies
+
+try:
+    from jax._src import tpu_info
+except ImportError:  # JAX of tpu_inference 0.29 to 0.31
+    tpu_info = pallas_info
 
 Description = jax.ShapeDtypeStruct
 PARTS: dict[int, tuple[tuple[int, int, int], str]] = {

@@ -725,11 +725,37 @@ def registry() -> Json:
         "vllm": {kind: sorted(getattr(models, f"{name}_MODELS", {})) for kind, name in kinds.items()},
         "removed": dict(sorted(getattr(models, "_PREVIOUSLY_SUPPORTED_MODELS", {}).items())),
         "quantizations": sorted(platform().supported_quantization),
+        "jax_quantizations": jax_quantizations(),
+        "jax_unquantized": sorted(jax_unquantized(getattr(loader, "_MODEL_REGISTRY", {}))),
         "speculation": speculation(),
         "connectors": connectors(),
         "kv_cache_dtypes": dict(sorted(kv_cache_dtypes())),
         "refusals": list(refusals()),
     }
+
+
+def jax_quantizations() -> list[str]:
+    """Return the methods that the plug-in's own classes read: the words of its refusal of another one."""
+    configure = find_or(None, "get_tpu_quantization_config", package="tpu_inference")
+    asked = types.SimpleNamespace(model_config=types.SimpleNamespace(quantization="no method"))
+    try:
+        configure(asked)
+    except NotImplementedError as refusal:
+        return sorted(re.findall(r"'([^']+)'", str(refusal).partition("Supported methods")[2]))
+    except TypeError:  # a release without that function
+        return []
+    return []
+
+
+def jax_unquantized(registered: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the architectures whose classes name no quantization, nor those that they are made of."""
+    for architecture, kind in registered.items():
+        own = sys.modules[kind.__module__]
+        folder = own.__name__.rpartition(".")[0]
+        parts = {each.__module__ for each in vars(own).values() if inspect.isclass(each)}
+        modules = {own, *(sys.modules[name] for name in parts if name.rpartition(".")[0] == folder)}
+        if not any(re.search(r"quant_config|quantization_config|mxfp4", inspect.getsource(each)) for each in modules):
+            yield architecture
 
 
 def speculation() -> list[str]:

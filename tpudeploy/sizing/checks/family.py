@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from tpudeploy.catalog import families
+from tpudeploy.catalog import families, quantization, releases
 from tpudeploy.catalog.families import answers
 from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.model import Implementation
 from tpudeploy.domain.task import TASKS
 from tpudeploy.sizing.checks.check import argument, check_for, error, model_of, warning
 
-# Methods that vLLM knows and that the TPU platform leaves out of its list (tpu_inference 0.32.0
-# platforms/tpu_platform.py, supported_quantization). A config that names one of them ends the start.
-_REFUSED = re.compile(r"(auto_)?gptq\w*|bitsandbytes|gguf|marlin|moe_wna16|quark|torchao|auto-round|inc|hqq")
 _TAKEN = "fp8, awq and compressed-tensors (int8, fp8, int4)"
 
 
@@ -27,12 +25,14 @@ _TAKEN = "fp8, awq and compressed-tensors (int8, fp8, int4)"
     "vLLM's platform for TPU lists the quantizations that it runs: awq, fp8, compressed-tensors and some FP4 formats. "
     'For others, such as gptq and bitsandbytes, the start ends with "quantization is currently not supported". The '
     "method comes from the checkpoint's config, from its name, or from args.quantization.",
-    "model: {id: Qwen/Qwen3-8B-AWQ}",
+    "model: {id: Qwen/Qwen3-8B-FP8}",
 )
 def refused_quantization(deployment: Deployment) -> Iterator[Diagnostic]:
     path, value = argument(deployment, "quantization")
-    method = str(value) if value else families.quantization_of(deployment.model_id)
-    if not _REFUSED.fullmatch(method):
+    method = (str(value) if value else families.quantization_of(deployment.model_id)).lower()
+    # vLLM turns a method's name into the platform's: awq into auto_awq, mxfp4 into gpt_oss_mxfp4.
+    listed = releases.registry(deployment.engine.release)["quantizations"]
+    if method in ("", "none") or any(method in name for name in listed):
         return
     subject = f"--quantization {value}" if value else f"{deployment.model_id} is quantized with {method}, which"
     message = f"{subject} does not run on TPU: the server would not start."
@@ -89,10 +89,24 @@ def refused_model(deployment: Deployment) -> Iterator[Diagnostic]:
     if any(True for check in (refused_quantization, encoder_decoder) for _ in check.find(deployment)):
         return
     words = budget.because.partition(": ")[2]
-    ways = [_as_profile(answer.settings) for answer in answers.answers(deployment.model_id) if answer.model]
-    hint = f"The engine takes it with {ways[-1]}." if ways else "Name another model, or an image of another release."
+    base = families.base_of(deployment.model_id) or deployment.model_id
+    ways = [_as_profile(answer.settings) for answer in answers.answers(base) if answer.model]
+    way = ways[-1] if ways else _by_vllm(deployment)
+    hint = f"The engine takes it with {way}." if way else "Name another model, or an image of another release."
     message = f"The engine refuses {deployment.model_id}: {words}."
     yield error(deployment, message, path="model.id", hint=hint)
+
+
+def _by_vllm(deployment: Deployment) -> str:
+    """Return the settings with which vLLM's own class loads a quantized checkpoint that the plug-in's does not."""
+    model, fields = families.known_model(deployment.model_id), families.fields_of(deployment.model_id)
+    release = deployment.engine.release
+    if model is None or quantization.refusal(fields, model, Implementation.TORCHAX, release):
+        return ""
+    settings = {"MODEL_IMPL_TYPE": Implementation.TORCHAX.value}
+    is_awq = quantization.method_of(fields.get("quantization_config")) == "auto_awq"  # its kernels are for bfloat16
+    is_refused = quantization.refusal(fields, model, Implementation.JAX, release)
+    return _as_profile(settings | ({"dtype": "bfloat16"} if is_awq else {})) if is_refused else ""
 
 
 _DP_ATTENTION = "serving.args.additional_config.sharding.sharding_strategy.enable_dp_attention"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.catalog.engines import DIFFERENCES, FAULTS, PUBLISHED, is_known, numbers, release
+from tpudeploy.catalog.engines import DIFFERENCES, FAULTS, PUBLISHED, EngineFault, is_known, numbers, release
 from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.config.keys import VARIABLE_OF_KEY
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.engine import Engine, EngineKind, EngineOrigin
-from tpudeploy.sizing.checks.check import argument, check_for, error, warning
+from tpudeploy.domain.model import Implementation
+from tpudeploy.sizing.checks.check import argument, check_for, error, model_of, warning
 
 _IMAGE = "serving.image"
 _ENV = "serving.env."
@@ -78,9 +79,21 @@ def _difference(engine: Engine) -> tuple[str, str]:
 def known_fault(deployment: Deployment) -> Iterator[Diagnostic]:
     for fault in FAULTS:
         path, value = argument(deployment, fault.flag)
-        if fault.affects(deployment.engine) and fault.word in str(value):
+        shows = _loads_wrongly(deployment, fault) if fault.architecture else fault.word in str(value)
+        if fault.affects(deployment.engine) and shows:
             message = f"{deployment.engine.title} {fault.what} ({fault.source})."
+            path = "model.id" if fault.architecture else path
             yield error(deployment, message, path=path, hint=f"{fault.fix[0].upper()}{fault.fix[1:]}.")
+
+
+def _loads_wrongly(deployment: Deployment, fault: EngineFault) -> bool:
+    model = model_of(deployment)
+    return (
+        model is not None
+        and model.architecture == fault.architecture
+        and model.implementation is Implementation.JAX
+        and not model.is_tied
+    )
 
 
 @check_for(
