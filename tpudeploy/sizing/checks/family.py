@@ -101,12 +101,14 @@ def _by_vllm(deployment: Deployment) -> str:
     """Return the settings with which vLLM's own class loads a quantized checkpoint that the plug-in's does not."""
     model, fields = families.known_model(deployment.model_id), families.fields_of(deployment.model_id)
     release = deployment.engine.release
-    if model is None or quantization.refusal(fields, model, Implementation.TORCHAX, release):
+    if model is None or not quantization.refusal(fields, model, Implementation.JAX, release):
+        return ""
+    if quantization.refusal(fields, model, Implementation.TORCHAX, release):
         return ""
     settings = {"MODEL_IMPL_TYPE": Implementation.TORCHAX.value}
-    is_awq = quantization.method_of(fields.get("quantization_config")) == "auto_awq"  # its kernels are for bfloat16
-    is_refused = quantization.refusal(fields, model, Implementation.JAX, release)
-    return _as_profile(settings | ({"dtype": "bfloat16"} if is_awq else {})) if is_refused else ""
+    if quantization.method_of(fields.get("quantization_config")) == "auto_awq":
+        settings["dtype"] = "bfloat16"  # its kernels compute in nothing else
+    return _as_profile(settings)
 
 
 _DP_ATTENTION = "serving.args.additional_config.sharding.sharding_strategy.enable_dp_attention"
