@@ -140,6 +140,11 @@ _ROWS: Mapping[str, Feature] = {
         },
         results={"Cost": "operation"},
     ),
+    "intake": Feature(
+        operations={"draft_profile": "operation"},
+        forms={"init": "command"},
+        results={"DraftedProfile": "operation"},
+    ),
     "exports": Feature(renders=dict.fromkeys(_EXPORTS, "renderers")),
     "dashboard": Feature(
         commands={

@@ -27,7 +27,7 @@ from tpudeploy.sizing.checks.family import parsers_of
 
 _LONGEST, _SHORTEST = 32_768, 2_048
 _LONGEST_NAME = 40
-_STEP = 4_096  # tokens: more than the largest image or video of a known model
+STEP = 4_096  # tokens: more than the largest image or video of a known model
 _FILE = "profile.yaml"
 _END = (
     "  end: 24h                           # after it first serves; without this line, only `destroy` ends it\n"
@@ -143,7 +143,7 @@ def _serving(model_id: str, model: LanguageModel | None, task: Task, choice: Chi
     if choice.is_by_vllm or (model is not None and model.implementation is Implementation.TORCHAX):
         yield "  hbm_utilization: 0.80              # the model runs through torchax, whose programs are larger"
     yield f"  max_model_len: {choice.max_model_len}               # prompt and output together"
-    yield f"  max_num_batched_tokens: {_STEP}"
+    yield f"  max_num_batched_tokens: {STEP}"
     yield "  shm_size: 10gb"
     if choice.is_by_vllm:
         if families.quantization_of(model_id) == "awq":

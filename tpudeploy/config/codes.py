@@ -101,6 +101,13 @@ NOT_FINITE = _code(
     "NaN, infinities and numbers beyond a double have no meaning here.",
     "serving: {hbm_utilization: 0.9}",
 )
+FOREIGN = _code(
+    "TPU1026",
+    "Unreadable command or file of another tool",
+    "`init --from-command` or `--from-file` can't read the source beyond this place, or it doesn't say what a profile "
+    "needs, such as the model. No file was written.",
+    "tpudeploy init --from-command 'vllm serve google/gemma-4-E2B-it'",
+)
 CREDENTIAL = _code(
     "TPU1030",
     "Text that looks like a credential",

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from tpudeploy.features.compile.operation import compile_profile as _compile
     from tpudeploy.features.cost.operation import Cost as Cost
     from tpudeploy.features.cost.operation import cost as _cost
+    from tpudeploy.features.intake.operation import DraftedProfile as DraftedProfile
+    from tpudeploy.features.intake.operation import draft_profile as _draft_profile
     from tpudeploy.features.rehearsal.operation import Rehearsal as Rehearsal
     from tpudeploy.features.rehearsal.operation import rehearse as _rehearse
 
@@ -46,6 +48,7 @@ class FeatureMethods:
     if TYPE_CHECKING:
         alerts = _alerts
         cost = _cost
+        draft_profile = _draft_profile
         rehearse = _rehearse
         accuracy = _accuracy
         bench = _bench

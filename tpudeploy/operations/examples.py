@@ -279,6 +279,7 @@ EXAMPLES: Mapping[str, Example] = {
     "TPU3000": _unrun(_CATCH.format(family="PlanError"), "tpudeploy explain", _FAMILY),
     "TPU0070": _unrun(_PLAN, "tpudeploy version", "it takes a bug"),
     "TPU0130": _unrun(f"timeout -s INT 60 {_APPLY}", _STATUS, "it takes a signal at the right moment"),
+    "TPU1026": _session("tpudeploy init --from-command 'docker run --rm alpine'", "tpudeploy init --help"),
     "TPU1002": _session("echo '{' > tpudeploy.lock.json\ntpudeploy plan prod.yaml", "tpudeploy plan prod.yaml -pin"),
     "TPU1003": _session(
         'echo \'{"format": "tpudeploy.lock/9"}\' > tpudeploy.lock.json\ntpudeploy plan prod.yaml', _UPGRADE

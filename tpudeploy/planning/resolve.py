@@ -81,8 +81,8 @@ _OVER_HOSTS = {
 }
 _RAY_SHM_SIZE = "16gb"
 # The folders of the hub's cache and the compiled graphs, on the machine and (vLLM's own defaults) in the container.
-_HUB = ("/var/lib/tpudeploy/hf", "/root/.cache/huggingface")
-_GRAPHS = ("/var/lib/tpudeploy/xla", DEFAULT_CACHE)
+HUB = ("/var/lib/tpudeploy/hf", "/root/.cache/huggingface")
+GRAPHS = ("/var/lib/tpudeploy/xla", DEFAULT_CACHE)
 _MIRROR = "/var/lib/tpudeploy/weights"
 _CONTAINER_NAME = "serving.container_name"
 _MIRROR_NAME = 12  # hexadecimal digits of a mirror's folder: each has its own, so that two are never mixed
@@ -379,8 +379,8 @@ def _volumes(serving: ServingSpec) -> tuple[tuple[str, str], ...]:
     """
     if serving.volumes is not None:
         return tuple(serving.volumes.items())
-    hub, graphs = serving.env.get("HF_HOME", _HUB[1]), serving.xla_cache_path or _GRAPHS[1]
-    host_by_path = {hub: _HUB[0], graphs: _GRAPHS[0]}
+    hub, graphs = serving.env.get("HF_HOME", HUB[1]), serving.xla_cache_path or GRAPHS[1]
+    host_by_path = {hub: HUB[0], graphs: GRAPHS[0]}
     return tuple((host, path) for path, host in host_by_path.items() if _is_on_disk(path))
 
 

@@ -59,10 +59,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if value_of(text, "id") != value_of(shipped[source], "id"):
             source = name_in(text)  # the file is called as its deployment, not as a profile of another model
     path = context.folder / (args.path or f"{source}.yaml")
-    if not _write(path, with_end(text), context):
+    if not write_new(path, with_end(text), context):
         raise _exists(path)
     # The profile's first line refers editors to the schema; an existing file of that name is kept.
-    _write(path.with_name(SCHEMA), f"{schema_text()}\n", context)
+    write_new(path.with_name(SCHEMA), f"{schema_text()}\n", context)
     if args.json:
         context.reply.set(WrittenFiles(files=(path, path.with_name(SCHEMA))).to_dict())
     elif asks:
@@ -83,7 +83,7 @@ def _exists(path: Path) -> UsageError:
     return UsageError(f"{path} exists.", hint="Name another file; yours is not overwritten.")
 
 
-def _write(path: Path, text: str, context: Context) -> bool:
+def write_new(path: Path, text: str, context: Context) -> bool:
     """Write a new file, and return False if the file exists. Raise `errors.UsageError` where it cannot be written."""
     from tpudeploy.adapters.state.disk import Folder
 

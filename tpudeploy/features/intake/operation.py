@@ -1,0 +1,144 @@
+"""Make a profile from what there is: a model, a docker or vllm command, or a file of another tool. It writes nothing.
+
+It says what could not be carried over, and why. No value of a secret is in the profile, in what is printed, or in an
+error.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, Operation
+from tpudeploy.results import Result, result
+
+if TYPE_CHECKING:
+    from tpudeploy.text.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+
+@result
+class DraftedProfile(Result):
+    """A valid profile as YAML, and what it doesn't have of its source: each a sentence that begins with the words."""
+
+    FORMAT = "drafted-profile"
+    IS_VERBATIM = True
+    name: Annotated[str, "the deployment's name"]
+    model: str
+    accelerator_type: str
+    profile: Annotated[str, "the profile, as YAML"]
+    not_carried_over: Annotated[tuple[str, ...], "what the profile doesn't have of its source, and why"]
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        return self.profile.rstrip("\n")
+
+    def messages(self, paint: Paint) -> str:
+        lines = [f"{self.model} on {self.accelerator_type}."]
+        if self.not_carried_over:
+            lines += ["Not carried over:", *(f"  - {sentence}" for sentence in self.not_carried_over)]
+        return "\n".join(lines)
+
+
+def draft_profile(
+    workspace: Workspace,
+    *,
+    command: str = "",
+    file: str | Path | None = None,
+    model: str = "",
+    type: str = "",  # noqa: A002 - the option's name
+) -> DraftedProfile:
+    """Return a profile made from a command, or a file of another tool, or a model id alone.
+
+    `command` is a line of docker or vllm, `file` a compose file, manifests of Kubernetes, a task of SkyPilot or dstack,
+    or a startup script. With one of them, `model` stands for one that it doesn't say, and `type` for its slice.
+
+    Raise `errors.ConfigError` with the place where reading stopped, `errors.UsageError` if nothing is named.
+    """
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.features.intake.model import profile_of_model
+    from tpudeploy.features.intake.read import COMMAND, read_command
+    from tpudeploy.features.intake.read import read_file as read_source
+    from tpudeploy.features.intake.settle import settle
+    from tpudeploy.features.intake.source import Stop, stopped
+
+    if command and file is not None:
+        raise UsageError("A profile is made from a command or from a file.", hint="Name one of them.")
+    if not command and file is None:
+        if not model:
+            raise UsageError("There is nothing to make a profile from.", hint="Name a model, a command or a file.")
+        return _drafted(profile_of_model(model, type))
+    if command:
+        (draft, source), origin = read_command(command, type), COMMAND
+    else:
+        path = Path(str(file))
+        draft, source = read_source(str(file), _content(path, str(file)), type)
+        origin = path.name
+    try:
+        settled = settle(draft, origin, model_id=model)
+    except Stop as stop:
+        raise stopped(stop, source) from stop
+    return _drafted(settled)
+
+
+def _drafted(settled: Any) -> DraftedProfile:
+    deployment = settled.deployment
+    return DraftedProfile(
+        name=deployment.name,
+        model=deployment.model_id,
+        accelerator_type=deployment.accelerator.name,
+        profile=settled.text,
+        not_carried_over=tuple(note.sentence for note in settled.notes),
+    )
+
+
+def _content(path: Path, name: str) -> bytes:
+    from tpudeploy.adapters.files import read_file
+    from tpudeploy.config.reader import MAX_BYTES
+    from tpudeploy.domain.errors import UsageError
+
+    try:
+        return read_file(path, MAX_BYTES)
+    except FileNotFoundError as cause:
+        raise UsageError(f"There is no file `{name}`.") from cause
+    except (OSError, ValueError) as cause:
+        raise UsageError(f"`{name}` cannot be read: {getattr(cause, 'strerror', None) or cause}.") from cause
+
+
+OPERATION = Operation(
+    run=draft_profile,
+    arguments=(
+        Argument(
+            name="command",
+            help="A `docker run`, `vllm serve` or api_server command line, as one argument.",
+            agents=AgentForm(about="a command line of docker or vllm"),
+            default="",
+            metavar="COMMAND",
+        ),
+        Argument(
+            name="file",
+            help="A compose file, Kubernetes manifest, SkyPilot or dstack task, or a startup script.",
+            kind=ArgumentKind.FILE,
+            agents=None,
+            metavar="FILE",
+        ),
+        Argument(
+            name="model",
+            help="The model: a Hugging Face id.",
+            default="",
+            metavar="ID",
+            agents=AgentForm(about="a Hugging Face id, alone or for a source that does not say it"),
+        ),
+        Argument(
+            name="type",
+            help="The slice type, instead of the smallest that fits.",
+            default="",
+            metavar="TYPE",
+            agents=AgentForm(about="a slice type such as v6e-4, instead of the smallest that fits"),
+        ),
+    ),
+    results=(DraftedProfile,),
+    access=Access.OFFLINE,
+    title="ProfileDraft a profile",
+    tool="draft_profile",
+    options=(),
+)
