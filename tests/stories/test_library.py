@@ -93,6 +93,7 @@ IN_OTHER_STORIES = {
     "ab",
     "ab_propose",
     "compile",
+    "draft_profile",
     "ab_result",
     "state_mv",
     "state_migrate",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from command_line import command
+from drafts import SECRETS, at, init
+
+import tpudeploy as td
+from tpudeploy import catalog
 
 HUB = "-v ~/.cache/huggingface:/root/.cache/huggingface"
 GPU = f"docker run --runtime nvidia --gpus all {HUB} --ipc=host"
@@ -194,25 +199,6 @@ ROWS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
 }
 
 
-def init(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[dict[str, Any], str]:
-    """Return what `init` writes, and what it prints. The profile is valid."""
-    result = command(folder, capsys, "init", *words, "p.yaml")
-    assert result.code == 0, result.all
-    validation = command(folder, capsys, "validate", "p.yaml")
-    assert validation.code == 0, validation.all
-    profile: dict[str, Any] = yaml.safe_load((folder / "p.yaml").read_text(encoding="utf-8"))
-    return profile, result.out
-
-
-def at(profile: dict[str, Any], dotted: str) -> Any:
-    """Return the value of a key, None without it. A host path has slashes, and is one key."""
-    head, slash, tail = dotted.partition("./")
-    value: Any = profile
-    for part in [*head.split("."), *([f"/{tail}"] if slash else [])]:
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
-
-
 @pytest.mark.parametrize("row", ROWS)
 def test_a_command_becomes_a_valid_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str], row: str) -> None:
     text, keys, notes = ROWS[row]
@@ -275,7 +261,6 @@ def test_a_hostile_command_ends_in_an_error(
         assert message in result.all
 
 
-SECRETS = ("hf_AbcDefGhiJklMnoPqrStu", "sk-AbCdEf0123456789xyz", "hunter2-hunter2")
 LEAKS = (
     (
         f"docker run -e HF_TOKEN={SECRETS[0]} -e DB_PASSWORD='{SECRETS[2]}' vllm/vllm-tpu:v0.32.0 vllm serve Qwen/Qwen3-8B "
@@ -336,3 +321,50 @@ def test_options_say_the_model_and_the_slice_that_the_command_does_not(
     words = ("-from-command", "vllm serve $MODEL --max-model-len 4096", "-model", "Qwen/Qwen3-8B", "-type", "v6e-8")
     profile, _ = init(tmp_path, capsys, *words)
     assert (at(profile, "model.id"), at(profile, "tpu.type")) == ("Qwen/Qwen3-8B", "v6e-8")
+
+
+def test_the_library_and_the_document_have_the_same_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "docker run --net host -e HF_TOKEN vllm/vllm-tpu:v0.32.0 vllm serve Qwen/Qwen3-8B --max-model-len 4096"
+    printed = command(tmp_path, capsys, "init", "-from-command", line, "p.yaml", "-json")
+    document = json.loads(printed.out)
+    with td.Workspace.open(tmp_path) as workspace:
+        drafted = workspace.draft_profile(command=line)
+    assert document == {**drafted.to_dict(), "file": str(tmp_path / "p.yaml")}
+    assert (tmp_path / "p.yaml").read_text(encoding="utf-8") == drafted.profile
+    assert td.Profile.from_text(drafted.profile).spec.model.id == drafted.model
+
+
+@pytest.mark.parametrize(
+    ("model", "slice_type"),
+    [
+        ("google/gemma-4-E2B-it", "v6e-1"),
+        ("Qwen/Qwen3-32B", "v6e-4"),
+        ("google/gemma-4-31B-it", "v6e-4"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "v6e-8"),
+    ],
+)
+def test_a_model_alone_gets_the_smallest_slice_that_fits_and_its_zones_by_price(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str, slice_type: str
+) -> None:
+    profile, printed = init(tmp_path, capsys, "-model", model)
+    assert (at(profile, "model.id"), at(profile, "tpu.type")) == (model, slice_type)
+    assert at(profile, "lifecycle.end") == "24h"
+    assert f"{model} on {slice_type}" in printed
+    regions = [zone.rpartition("-")[0] for zone in at(profile, "placement.zones")]
+    models = at(profile, "placement.provisioning")
+    prices = [[catalog.usd_per_chip_hour("v6e", region, model) for model in models] for region in regions]
+    least = [min((usd for usd in some if usd is not None), default=math.inf) for some in prices]
+    assert least == sorted(least)
+
+
+def test_a_model_that_cannot_be_sized_is_refused_in_the_words_of_the_sizing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = command(tmp_path, capsys, "init", "-model", "someone/something-7b")
+    assert result.code == 13
+    assert (
+        "someone/something-7b cannot be sized, because the catalogue does not know someone/something-7b" in result.err
+    )
+    assert not [*tmp_path.iterdir()]
+    profile, _ = init(tmp_path, capsys, "-model", "someone/something-7b", "-type", "v6e-4")
+    assert at(profile, "tpu.type") == "v6e-4"

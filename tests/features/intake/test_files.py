@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from command_line import command
-from test_commands import SECRETS, at, init
+from drafts import SECRETS, at, init
 
 PUBLISHED, OWN = Path(__file__).parents[2] / "field" / "sources", Path(__file__).parent / "sources"
 ROWS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {

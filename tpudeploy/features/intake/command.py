@@ -15,6 +15,7 @@ from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.frozen import replace
 
 if TYPE_CHECKING:
     from tpudeploy.features.intake.operation import DraftedProfile
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace, context: Context) -> int | None:
     )
     path = write(drafted, args.path, context)
     if args.json:
-        context.reply.set({**drafted.to_dict(), "files": [str(path), str(path.with_name(_SCHEMA))]})
+        context.reply.set(replace(drafted, file=str(path)).to_dict())
         return exits.SUCCESS
     path_text = os.path.relpath(path)
     context.terminal.data(

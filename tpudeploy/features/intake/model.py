@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tpudeploy import catalog
 from tpudeploy.catalog import families
 from tpudeploy.cli.new_profile import new_profile, with_end
@@ -20,6 +22,7 @@ from tpudeploy.sizing.checks import check
 _FILE = "profile.yaml"
 _WANTED = 32_768
 _GIB = 1 << 30
+_MODELS = ("flex-start", "spot")  # those of a first profile
 
 
 def profile_of_model(model_id: str, type_name: str = "") -> Settled:
@@ -88,7 +91,8 @@ def _zones(kind: AcceleratorType) -> tuple[str, ...]:
     generation = catalog.generation(kind.generation)
 
     def usd(zone: str) -> float:
-        return min(generation.prices.get(zone.rpartition("-")[0], {}).values(), default=float("inf"))
+        prices = generation.prices.get(zone.rpartition("-")[0], {})
+        return min((prices[model] for model in _MODELS if model in prices), default=math.inf)
 
     return tuple(sorted(generation.zones, key=lambda zone: (usd(zone), zone)))
 

@@ -28,6 +28,7 @@ class DraftedProfile(Result):
     accelerator_type: str
     profile: Annotated[str, "the profile, as YAML"]
     not_carried_over: Annotated[tuple[str, ...], "what the profile doesn't have of its source, and why"]
+    file: Annotated[str | None, "where the profile was written, if it was"] = None
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         return self.profile.rstrip("\n")
