@@ -39,6 +39,7 @@ _ORDER = (
     *("block_size", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "padding_gap", "xla_cache_path"),
     *("port", "shm_size", "volumes", "args", "env", "setup"),
 )
+_IMPLEMENTATION = ("serving", "env", "MODEL_IMPL_TYPE")
 _PROTECTED = frozenset({("version",), ("name",), ("model", "id"), ("tpu", "type"), ("serving", "image")})
 _SECTIONS = frozenset({("model",), ("tpu",), ("serving",), ("placement",)})
 Path = tuple[str, ...]
@@ -349,6 +350,8 @@ def _changes(draft: ProfileDraft, attempt: _Attempt) -> Iterator[dict[Path, Any]
     """
     if _STEPS not in draft.settings:
         yield {_STEPS: STEP}
+    if _IMPLEMENTATION not in draft.settings:
+        yield {_IMPLEMENTATION: "vllm"}  # vLLM's own class loads what tpu-inference's class of the model does not
     budget = attempt.deployment.budget
     if attempt.deployment.accelerator is draft.kind and isinstance(budget, HbmBudget):
         for remedy in remedies(budget, allow_copies=False):
