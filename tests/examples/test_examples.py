@@ -99,11 +99,11 @@ def test_the_demo_shows_every_step_and_leaves_nothing_running() -> None:
 SHOWN = (
     r"^\$ tpudeploy apply",
     r"^  # gemma\[0\] will be created",
+    r"^ +# about .* once granted",
+    r"^ +# up to 2 slices",
     r"model\.id",
     r"tpu\.type",
     r"placement\.max_run_duration",
-    r"^ +# about .* once granted",
-    r"^ +# up to 2 slices",
     r"^Plan: 1 to add",
     r"Requesting v6e-1 in us-east5-a",
     r"Requesting v6e-1 in us-east5-b",

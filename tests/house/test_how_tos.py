@@ -159,7 +159,7 @@ def _a_page_is_written(at: CommandLine) -> None:
 
 def _its_price_is_shown_refused_and_ended(at: CommandLine) -> None:
     planned = at.run("plan", "gemma.yaml")
-    assert re.search(r"\$1\.35/h .*once granted; nothing while it waits", planned.words), planned.all
+    assert re.search(r"\$1\.35/h .*once granted; free while it waits", planned.words), planned.all
     assert at.run("plan", "gemma.yaml", "-set", "placement.max_price_per_chip_hour=0.01").code != 0
     _serves_after("apply", "gemma.yaml")(at)
     assert at.run("destroy", "gemma.yaml").code == 0

@@ -19,7 +19,7 @@ def test_a_plan_shows_what_all_requests_cost_that_may_be_granted_at_once(
     at = cli()
     at.write(hunt(A, WEST, CENTRAL, requests=requests))
     planned = at.run("plan", "gemma.yaml")
-    assert f"slices may be billed at one time (at most ${ceiling:.2f}/h)" in planned.out
+    assert f"slices may be billed at once (at most ${ceiling:.2f}/h)" in planned.out
     assert "deleted within 13m 30s" in planned.out
     (goal,) = json.loads(at.run("plan", "-json", "gemma.yaml").out)["goals"]
     (change,) = goal["changes"]
@@ -44,7 +44,7 @@ def test_a_place_without_a_known_price_makes_the_ceiling_a_lower_bound(cli: Open
     at.write(hunt(A, WEST, CHILE, requests=2))
     planned = at.run("plan", "gemma.yaml")
     assert "about $1.40/h (up to $1.78/h or more; 1 of 3 prices unknown) at list price" in planned.words
-    assert "slices may be billed at one time (at least $3.18/h; 1 of 3 prices unknown)" in planned.words
+    assert "slices may be billed at once (at least $3.18/h; 1 of 3 prices unknown)" in planned.words
 
 
 def test_a_first_place_without_a_known_price_is_named(cli: Open) -> None:
@@ -92,5 +92,5 @@ def test_the_first_profile_of_the_readme_costs_what_the_readme_says_and_ends(cli
     at.write(readme.split("```yaml\n", 1)[1].split("```", 1)[0])
     planned = at.run("plan", "gemma.yaml")
     assert "about $1.35/h at list price once granted" in planned.out
-    assert "4h 0m after the grant Google deletes the machine" in planned.out
-    assert "Gemma 4 E2B on one v6e chip is about $1.35 an hour with flex-start" in readme
+    assert "Google deletes the machine 4h 0m after the grant" in planned.out
+    assert "Gemma 4 E2B on one v6e chip costs about $1.35 an hour with flex-start" in readme

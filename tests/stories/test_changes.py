@@ -25,7 +25,7 @@ def test_a_flag_change_keeps_request_and_node_and_restarts_the_container_once(cl
     planned = at.run("plan", profile)
     assert "↻ gemma[0]" in planned.out
     assert "will be restarted in place: the slice is kept" in planned.out
-    assert "nothing serves for about" in planned.out
+    assert "down for about" in planned.out
     began = at.clock.now()
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 0, changed.all

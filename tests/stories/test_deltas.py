@@ -34,7 +34,7 @@ def test_more_graphs_to_compile_say_how_much_later_it_starts(cli: Open) -> None:
 def test_a_restart_into_the_same_graphs_may_be_quicker(cli: Open) -> None:
     output, change = _change(cli(), PROFILE, PROFILE.replace("16384", "8192"))
     assert 240 < change["downtime_seconds_least"] < change["downtime_seconds_most"]
-    assert "nothing serves for about 6 to 11 min" in output
+    assert "down for about 6 to 11 min" in output
     assert "cold start" not in output, "it takes as long as before"
 
 
@@ -56,13 +56,11 @@ def test_a_model_that_nobody_can_size_says_nothing(cli: Open) -> None:
     unknown = PROFILE.replace("google/gemma-4-E2B-it", "acme/mystery-1B")
     output, change = _change(cli(), unknown, unknown.replace("16384", "8192"))
     assert change["downtime_seconds_most"] is None
-    assert "nothing serves for about" not in output
+    assert "down for about" not in output
     assert "KV cache" not in output
 
 
 def test_a_replacement_without_room_for_both_says_that_nothing_serves(cli: Open) -> None:
     first = PROFILE + "lifecycle: {replace: destroy-before-create}\n"
     output, _ = _change(cli(), first, first.replace("v6e-1", "v6e-4"))
-    assert (
-        "nothing serves after the old slice is deleted: for the wait for chips, and a start of about 10 min" in output
-    )
+    assert "down from the deletion of the old slice: for the wait for chips and a start of about 10 min" in output

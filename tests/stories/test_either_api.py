@@ -75,7 +75,7 @@ def test_every_view_names_the_api(cli: Open) -> None:
     profile = at.write(AUTO)
     planned = at.run("plan", profile)
     assert "requested from queued-resource and gce-instance: spot in us-east5-a, us-east5-b" in planned.words
-    assert "up to 2 slices may be billed at one time" in planned.words
+    assert "up to 2 slices may be billed at once" in planned.words
     result = at.run("apply", "-auto-approve", profile)
     assert "Requesting v6e-1 in us-east5-a, spot [" in result.words, result.all
     assert "Requesting v6e-1 in us-east5-b, spot, gce-instance [" in result.words

@@ -232,7 +232,7 @@ def test_a_plan_says_what_it_costs_until_its_end_and_who_ends_it(cli: Open) -> N
 def test_a_plan_without_an_end_says_the_price_of_a_day_and_that_nothing_ends_it(cli: Open) -> None:
     at = cli()
     at.write()
-    assert "nothing ends it but `tpudeploy destroy`; about $33.68 a day" in at.run("plan", "gemma.yaml").words
+    assert "it has no end: only `tpudeploy destroy` stops it; about $33.68 a day" in at.run("plan", "gemma.yaml").words
 
 
 def test_the_deletion_of_one_replica_does_not_move_the_end_of_the_others(cli: Open) -> None:

@@ -55,7 +55,7 @@ def test_a_flex_start_run_says_when_it_ends_and_after_that_its_husk_is_removed_a
 ) -> None:
     at = cli(trouble=[{"fault": "stockout", "zone": A, "times": 1}])
     at.write(hunt(A, B, models="flex-start"))
-    assert "4h 0m after the grant Google deletes the machine" in at.run("plan", "gemma.yaml").words
+    assert "Google deletes the machine 4h 0m after the grant" in at.run("plan", "gemma.yaml").words
     assert at.run(*APPLY).code == 0
     assert "ends in 3h 5" in at.run("status", "gemma.yaml").words
     at.clock.sleep(5 * 3600)

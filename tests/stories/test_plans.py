@@ -336,4 +336,4 @@ def test_a_plan_fits_the_width_of_the_terminal_and_its_attributes_stay_in_one_co
         assert ("tpu.type        " in text) == (columns >= 80)
         plain = re.sub(r"\033\[\d+m", "", text)
         assert plain.split() == unbroken.split(), "only spaces and ends of lines differ"
-    assert "once\n          granted; nothing while it waits" in words.fitted(plan.as_text(Paint(), 60), 60)
+    assert "once\n          granted; free while it waits" in words.fitted(plan.as_text(Paint(), 60), 60)

@@ -37,7 +37,7 @@ def test_a_changed_flag_restarts_one_replica_after_the_other_and_loses_no_reques
     at.write(THREE.replace("16384", "8192"))
     planned = at.run("plan", "gemma.yaml")
     assert planned.words.count("the slice is kept, and the other replicas serve until the server is back") == 3
-    drain = "it stops taking new requests and completes those that it has, for at most 15m 0s; 2 others serve meanwhile"
+    drain = "it stops taking new requests and completes in-flight ones, for at most 15m 0s; 2 others serve meanwhile"
     assert drain in planned.words
     assert "replicas out of service at one time: at most 1 (lifecycle.max_unavailable)" in planned.words
     routers, lengths = _routers(at), Counter[int]()

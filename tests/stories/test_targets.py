@@ -136,7 +136,7 @@ def test_one_replica_can_be_destroyed_and_the_endpoint_of_the_first_stays(cli: O
     before = at.run("output", "gemma", "url").out
     planned = at.run("plan", "-destroy", "-target", "gemma[1]", profile)
     assert "Plan: 0 to add, 0 to change, 1 to destroy." in planned.out
-    assert "it stops taking new requests and completes those that it has" in planned.words
+    assert "it stops taking new requests and completes in-flight ones" in planned.words
     assert "another replica serves meanwhile" in planned.words
     assert at.run("destroy", "-auto-approve", "-target", "gemma[1]", profile).code == 0
     assert list(at.slices) == [first]

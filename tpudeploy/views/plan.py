@@ -39,7 +39,7 @@ _MEANING = {
 _VERBS = {
     Action.CREATE: "will be created",
     Action.UPDATE: "will be updated in place",
-    Action.RESTART: "will be restarted in place: the slice is kept, and nothing serves until the server is back",
+    Action.RESTART: "will be restarted in place: the slice is kept; it is down until the server is back",
     Action.REPLACE: "must be replaced",
     Action.DESTROY: "will be destroyed",
 }
@@ -237,6 +237,7 @@ def _change(change: Change, paint: Paint, *, is_narrow: bool) -> Iterator[str]:
         yield f"  # ({change.reason})"
     slice_text = f" = {change.slice_name} ({change.zone})" if change.slice_name else ""
     yield f"{_coloured(mark.rjust(3), paint)} {change.address}{slice_text}"
+    yield from _cost(change, paint)  # what decides comes before what it is made of
     visible = visible_fields(change)
     if change.action is Action.DESTROY:
         visible = [f for f in change.fields if f.path in _IDENTIFYING]
@@ -246,7 +247,6 @@ def _change(change: Change, paint: Paint, *, is_narrow: bool) -> Iterator[str]:
     hidden = change.unchanged or len(change.fields) - len(visible)
     if hidden:
         yield paint.dim(f"        # ({words.plural(hidden, _hidden_noun(change))} hidden)")
-    yield from _cost(change, paint)
 
 
 def _verb(change: Change) -> str:
@@ -309,11 +309,9 @@ def _cost(change: Change, paint: Paint) -> Iterator[str]:
     before, after = change.usd_per_hour_before, change.usd_per_hour_after
     most = _most(change)
     if change.action is Action.CREATE and after is not None:
-        yield paint.dim(
-            f"        # about {words.hourly(after)}{most} at list price once granted; nothing while it waits"
-        )
+        yield paint.dim(f"        # about {words.hourly(after)}{most} at list price once granted; free while it waits")
     elif change.action is Action.CREATE and change.ceiling.prices:
-        yield paint.dim(f"        # price unknown{most} once granted; nothing while it waits")
+        yield paint.dim(f"        # price unknown{most} once granted; free while it waits")
     elif change.action is Action.REPLACE and before is not None and after is not None:
         yield paint.dim(f"        # about {words.hourly(before)} -> {words.hourly(after)}{most} at list price")
     elif change.action is Action.DESTROY and before is not None:
@@ -324,7 +322,7 @@ def _cost(change: Change, paint: Paint) -> Iterator[str]:
     )
     if change.max_run_seconds is not None:
         yield paint.dim(
-            f"        # {words.duration(change.max_run_seconds)} after the grant Google deletes the machine"
+            f"        # Google deletes the machine {words.duration(change.max_run_seconds)} after the grant"
         )
     yield from (paint.dim(f"        # {line}") for line in _end(change))
 
@@ -337,7 +335,7 @@ def _end(change: Change) -> Iterator[str]:
     usd = change.usd_per_hour_after
     if end is idle is hours is None and change.max_run_seconds is None:
         price = "" if usd is None else f"; {words.daily(usd)} at list price"
-        yield f"nothing ends it but `tpudeploy destroy`{price} (lifecycle.end)"
+        yield f"it has no end: only `tpudeploy destroy` stops it{price} (lifecycle.end)"
     by_machine = "its machine deletes it, if its service account may; else the next `apply`"
     by_runs = "by the next `apply`, or by `apply -watch` while that runs; nothing else does"
     if end is not None:
@@ -393,9 +391,9 @@ def _billing_ceiling(change: Change) -> Iterator[str]:
     if change.slices_at_once <= 1 or change.seconds_at_once is None:
         return
     cost = words.ceiling(change.ceiling)
-    yield f"up to {change.slices_at_once} slices may be billed at one time ({cost}): requests may be granted together;"
+    yield f"up to {change.slices_at_once} slices may be billed at once ({cost}) if requests are granted together;"
     seconds = words.duration(change.seconds_at_once)
-    yield f"those that are not needed are deleted within {seconds}"
+    yield f"the others are deleted within {seconds}"
 
 
 def _handover(change: Change) -> Iterator[str]:
@@ -420,11 +418,11 @@ def _estimates(change: Change) -> Iterator[str]:
     if change.replicas_serving:
         yield from _drain(change)
     elif least is not None and most is not None:
-        yield f"nothing serves for about {words.span(least, most)}: the old server ends, the new one starts"
+        yield f"down for about {words.span(least, most)} while the server restarts"
     elif change.action is Action.REPLACE and not change.create_before_destroy:
         start_seconds = change.start_seconds_after
         start_text = "its start" if start_seconds is None else f"a start of about {words.minutes(start_seconds)}"
-        yield f"nothing serves after the old slice is deleted: for the wait for chips, and {start_text}"
+        yield f"down from the deletion of the old slice: for the wait for chips and {start_text}"
     tokens, start_before, start_after = _tokens(change), change.start_seconds_before, change.start_seconds_after
     starts = ""
     if start_before is not None and start_after is not None and round(start_before / 60) != round(start_after / 60):
@@ -437,12 +435,12 @@ def _drain(change: Change) -> Iterator[str]:
     """Return what happens to the requests of a replica that is interrupted while others serve."""
     others = "another replica serves" if change.replicas_serving == 1 else f"{change.replicas_serving} others serve"
     limit = "" if change.drain_seconds_most is None else f", for at most {words.duration(change.drain_seconds_most)}"
-    yield f"it stops taking new requests and completes those that it has{limit}; {others} meanwhile"
+    yield f"it stops taking new requests and completes in-flight ones{limit}; {others} meanwhile"
     least, most = change.downtime_seconds_least, change.downtime_seconds_most
     if change.action is Action.DESTROY:
         return
     if least is not None and most is not None:
-        yield f"then its server ends, and the new one starts within about {words.span(least, most)}"
+        yield f"then its server restarts within about {words.span(least, most)}"
     most_absent = change.after.get("lifecycle.max_unavailable", 1)
     yield f"replicas out of service at one time: at most {words.value(most_absent)} (lifecycle.max_unavailable)"
 
