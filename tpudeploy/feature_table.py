@@ -88,6 +88,19 @@ _ROWS: Mapping[str, Feature] = {
         tools="tools",
         needs=("benchmark", "accuracy"),
     ),
+    "campaign": Feature(
+        operations=dict.fromkeys(("campaign", "campaign_propose", "campaign_result", "campaign_report"), "operation"),
+        commands={
+            "campaign": FeatureCommand(
+                group="Measure",
+                summary="Measure many models, slices and settings under one budget, and write the article.",
+                module="command",
+            )
+        },
+        results=dict.fromkeys(("CampaignProposal", "CampaignResult"), "operation"),
+        documents="documents",
+        needs=("benchmark", "accuracy"),
+    ),
     "gitops": Feature(
         commands={
             "ci": FeatureCommand(

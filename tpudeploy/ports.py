@@ -438,6 +438,26 @@ class Workers(Protocol):
         ...
 
 
+class RecordStore(Protocol):
+    """The storage of what features keep of their own: one JSON document each, by its id, beside the states."""
+
+    def ids(self) -> list[str]:
+        """Return all ids, in their order. Raise as `read`."""
+        ...
+
+    def read(self, id: str) -> str:  # noqa: A002 - the record's word
+        """Return the text of a document. Raise `errors.RunUnreadable`, `errors.Fault` or `errors.Denied`."""
+        ...
+
+    def keep(self, id: str, text: str) -> None:  # noqa: A002 - the record's word
+        """Write a document atomically, over its earlier version. Raise `errors.StateError`, or as `read`."""
+        ...
+
+    def place(self, id: str) -> str:  # noqa: A002 - the record's word
+        """Return where a document is: its file, or its URL."""
+        ...
+
+
 class Allowance(Protocol):
     """The number of creates that the project may still send to one API now, over all runs of this process."""
 

@@ -23,13 +23,24 @@ from tpudeploy.domain.together import PARALLELISM
 if TYPE_CHECKING:
     from tpudeploy.adapters.google.backends import Backends
     from tpudeploy.adapters.google.connect import CloudConnection
+    from tpudeploy.adapters.google.objects import BucketObjects
     from tpudeploy.adapters.http_probe import HttpProbe
     from tpudeploy.adapters.local_routers import LocalRouters
     from tpudeploy.adapters.state.disk import Folder
     from tpudeploy.domain import events
     from tpudeploy.domain.accelerator import Backend
     from tpudeploy.engine.budget import CreateBudget
-    from tpudeploy.ports import BootStore, Clock, PinStore, Sources, StateBackend, Survey, VerifySources, World
+    from tpudeploy.ports import (
+        BootStore,
+        Clock,
+        PinStore,
+        RecordStore,
+        Sources,
+        StateBackend,
+        Survey,
+        VerifySources,
+        World,
+    )
 
 _PROJECT_VARIABLE = "GOOGLE_CLOUD_PROJECT"
 
@@ -222,13 +233,26 @@ class Adapters:
             from tpudeploy.adapters.state.local import LocalState
 
             return LocalState(self._local_folder, self.clock, who=who(), root=self.folder)
-        from tpudeploy.adapters.google.objects import BucketObjects
         from tpudeploy.adapters.state.aside import Aside
         from tpudeploy.adapters.state.bucket import BucketState
 
-        objects = BucketObjects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
         aside = Aside(self.own_folder("errored"), backend=self.place)
+        objects = self._objects(self._bucket.name)
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
+
+    def records(self, name: str) -> RecordStore:
+        """Return the storage of records of this kind, where the states are."""
+        from tpudeploy.adapters.records import BucketRecords, LocalRecords
+
+        local = LocalRecords(self.own_folder(name))
+        if self._bucket is None:
+            return local
+        return BucketRecords(self._objects(self._bucket.name), f"{self._bucket.prefix}{name}/", local)
+
+    def _objects(self, bucket: str) -> BucketObjects:
+        from tpudeploy.adapters.google.objects import BucketObjects
+
+        return BucketObjects(self.connection, self.clock, self.patience, bucket=bucket)
 
     @cached_property
     def routers(self) -> LocalRouters:

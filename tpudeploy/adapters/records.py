@@ -1,6 +1,6 @@
-"""Records on disk, one JSON file each, named by its id: what features keep of their own.
+"""Records, one JSON document each, named by its id: what features keep of their own, on disk or in a bucket.
 
-They belong to one user, so nothing is locked.
+Each is written by one run at a time, so nothing is locked.
 """
 
 from __future__ import annotations
@@ -8,9 +8,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from tpudeploy.adapters.state import disk
 from tpudeploy.domain import errors
+
+if TYPE_CHECKING:
+    from tpudeploy.adapters.google.objects import BucketObjects
+
+_JSON = ".json"
 
 
 def new_id(now: float) -> str:
@@ -47,3 +53,64 @@ def text(files: disk.Folder, id: str) -> str:  # noqa: A002 - the record's word
         return files.read(f"{id}.json").decode("utf-8")
     except (OSError, ValueError) as cause:
         raise errors.RunUnreadable(f"{files.path / f'{id}.json'} cannot be read: {cause}.") from cause
+
+
+class LocalRecords:
+    """See `ports.RecordStore`. The records of one folder."""
+
+    def __init__(self, files: disk.Folder) -> None:
+        self._files = files
+
+    def ids(self) -> list[str]:
+        return ids(self._files)
+
+    def read(self, id: str) -> str:  # noqa: A002 - the record's word
+        return text(self._files, id)
+
+    def keep(self, id: str, text: str) -> None:  # noqa: A002 - the record's word
+        keep(self._files, id, text)
+
+    def place(self, id: str) -> str:  # noqa: A002 - the record's word
+        return str(self._files.path / f"{id}{_JSON}")
+
+
+class BucketRecords:
+    """See `ports.RecordStore`. The records under one prefix of a bucket.
+
+    Those of `older` are read too: earlier versions kept them on this machine.
+    """
+
+    def __init__(self, objects: BucketObjects, prefix: str, older: LocalRecords) -> None:
+        self._objects = objects
+        self._prefix = prefix
+        self._older = older
+
+    def ids(self) -> list[str]:
+        keys = [entry.key.removeprefix(self._prefix) for entry in self._objects.list_under(self._prefix)]
+        own = {key.removesuffix(_JSON) for key in keys if key.endswith(_JSON) and "/" not in key}
+        return sorted({*own, *self._older.ids()})
+
+    def read(self, id: str) -> str:  # noqa: A002 - the record's word
+        stored = self._objects.get(self._key(id))
+        if stored is None:
+            return self._older.read(id)
+        try:
+            return stored.content.decode("utf-8")
+        except ValueError as cause:
+            raise errors.RunUnreadable(f"{self.place(id)} cannot be read: {cause}.") from cause
+
+    def keep(self, id: str, text: str) -> None:  # noqa: A002 - the record's word
+        from tpudeploy.adapters.google.objects import Moved
+
+        key = self._key(id)
+        try:
+            self._objects.write(key, text.encode(), over=self._objects.generation(key))
+        except Moved as cause:
+            hint = "Another run writes it too. Stop one of them, and run the command again."
+            raise errors.StateError(f"{self.place(id)} was changed meanwhile.", hint=hint) from cause
+
+    def place(self, id: str) -> str:  # noqa: A002 - the record's word
+        return self._objects.name(self._key(id))
+
+    def _key(self, id: str) -> str:  # noqa: A002 - the record's word
+        return f"{self._prefix}{id}{_JSON}"

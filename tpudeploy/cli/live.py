@@ -105,6 +105,11 @@ class Live:
             if text is not None:
                 self._lines.append(text)
 
+    def say(self, text: str) -> None:
+        """Show a line in the next frame. Several threads may call this."""
+        with self._lock:
+            self._lines.append(text)
+
     def _show(self, outlook: events.Outlook) -> None:
         if outlook.places:
             self._outlooks[outlook.address] = outlook

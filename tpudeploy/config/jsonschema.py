@@ -16,17 +16,19 @@ _ANY = "JsonValue"
 _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
-def json_schema() -> dict[str, object]:
-    """Return the schema of a whole profile. In a base or an overlay, editors report required keys as missing.
+def json_schema(form: type[Section] = ProfileSpec, title: str = "tpudeploy profile") -> dict[str, object]:
+    """Return the schema of a whole profile, or of another file whose section is `form`.
+
+    In a base or an overlay of a profile, editors report required keys as missing.
 
     Defaults are left out: the descriptions have them, in the form that a person writes.
     """
     definitions: dict[str, JsonSchema] = {_ANY: {}}
-    profile = _of_section(ProfileSpec, definitions)
+    whole = _of_section(form, definitions)
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "tpudeploy profile",
-        **profile,
+        "title": title,
+        **whole,
         "definitions": {**dict(sorted(definitions.items())), "interpolated": _TEXT},
     }
 

@@ -11,10 +11,17 @@ from tpudeploy.config.schema import ProfileSpec, Section
 from tpudeploy.config.schema.base import Key
 
 
-@lru_cache(maxsize=1024)
-def fields_at(path: Path) -> Mapping[str, Key] | None:
+def fields_at(path: Path, root: type[Section] = ProfileSpec) -> Mapping[str, Key] | None:
     """Return the keys below `path`; None for a section whose keys a person chooses, and for a path without keys."""
-    section: type[Section] | None = ProfileSpec
+    return _profile_fields_at(path) if root is ProfileSpec else _fields_below(root, path)
+
+
+@lru_cache(maxsize=1024)
+def _profile_fields_at(path: Path) -> Mapping[str, Key] | None:
+    return _fields_below(ProfileSpec, path)
+
+
+def _fields_below(section: type[Section] | None, path: Path) -> Mapping[str, Key] | None:
     for part in path:
         info = section.keys.get(str(part)) if section else None
         section = section_of(info) if info else None

@@ -11,6 +11,7 @@ from tpudeploy.config import codes, core_scalars, topology
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
 from tpudeploy.config.keys import all_keys, fields_at, section_of
 from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, dotted, find, key_location
+from tpudeploy.config.schema import ProfileSpec, Section
 from tpudeploy.config.schema.base import Key
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 
@@ -33,28 +34,35 @@ _RANGE: Mapping[str, str] = {
 
 
 def translate(
-    findings: Iterable[tuple[str, Path, Any]], root: MapNode, deleted: Mapping[Path, Location]
+    findings: Iterable[tuple[str, Path, Any]],
+    root: MapNode,
+    deleted: Mapping[Path, Location],
+    form: type[Section] = ProfileSpec,
 ) -> Iterator[Diagnostic]:
-    """Yield one diagnostic per finding. `deleted` are the keys that a null removed, maybe a required one."""
+    """Yield one diagnostic per finding. `deleted` are the keys that a null removed, maybe a required one.
+
+    `form` is the section of the whole document: of a profile, or of another file that is read as strictly.
+    """
     # A misspelled required key is one problem, not an unknown key and a missing one.
     unknown = [path for kind, path, _ in findings if kind == "unknown"]
-    suggested = {(*path[:-1], closest(str(path[-1]), _absent(path, root))) for path in unknown}
+    suggested = {(*path[:-1], closest(str(path[-1]), _absent(path, root, form))) for path in unknown}
     # A rule says why the generation and the topology that are written name no type.
     if any(find(root, ("tpu", key)) for key in topology.KEYS):
         suggested.add(("tpu", "type"))
     for kind, path, detail in findings:
         if kind == "missing":
             if path not in suggested:
-                yield _missing(path, root, deleted)
+                yield _missing(path, root, deleted, form)
         elif kind == "unknown":
-            yield unknown_key(path, key_location(root, path), root)
+            yield unknown_key(path, key_location(root, path), root, form)
         else:
-            yield _of_value(kind, detail, path, find(root, path) or root)
+            yield _of_value(kind, detail, path, find(root, path) or root, form)
 
 
-def unknown_key(path: Path, at: Location | None, root: MapNode) -> Diagnostic:
+def unknown_key(path: Path, at: Location | None, root: MapNode, form: type[Section] = ProfileSpec) -> Diagnostic:
     word = str(path[-1])
-    return problem(codes.UNKNOWN_KEY, f"Unknown key {quoted(word)}", at, path=path, hint=_suggestion(path, root))
+    hint = _suggestion(path, root) if form is ProfileSpec else did_you_mean(word, _absent(path, root, form))
+    return problem(codes.UNKNOWN_KEY, f"Unknown key {quoted(word)}", at, path=path, hint=hint)
 
 
 def _suggestion(path: Path, root: MapNode) -> str:
@@ -84,10 +92,10 @@ def _foreign(word: str, root: MapNode) -> str:
     return f"{dotted(key)} does that, and is already set" if key and find(root, key) is not None else hint
 
 
-def _absent(unknown: Path, root: MapNode) -> list[str]:
+def _absent(unknown: Path, root: MapNode, form: type[Section] = ProfileSpec) -> list[str]:
     """Return the keys of its section that are not set beside an unknown one."""
     section = unknown[:-1]
-    return [name for name in fields_at(section) or {} if not _is_beside((*section, name), unknown, root)]
+    return [name for name in fields_at(section, form) or {} if not _is_beside((*section, name), unknown, root)]
 
 
 def _is_beside(key: Path, unknown: Path, root: MapNode) -> bool:
@@ -96,36 +104,37 @@ def _is_beside(key: Path, unknown: Path, root: MapNode) -> bool:
     return there is not None and here is not None and there.file == here.file
 
 
-def _missing(path: Path, root: MapNode, deleted: Mapping[Path, Location]) -> Diagnostic:
+def _missing(path: Path, root: MapNode, deleted: Mapping[Path, Location], form: type[Section]) -> Diagnostic:
     at = deleted.get(path) or key_location(root, path[:-1]) or root.at
-    needed = list(_required(path))
-    example = _field(needed[0]).examples or [""]
+    needed = list(_required(path, form))
+    example = _field(needed[0], form).examples or [""]
     keys = " and ".join(quoted(dotted(key)) for key in needed)
     hint = f"add {needed[0][-1]}: {as_yaml(example[0])}"
     return problem(codes.MISSING_KEY, f"Missing key {keys}", at, path=path, hint=hint)
 
 
-def _field(path: Path) -> Key:
-    return (fields_at(path[:-1]) or {})[str(path[-1])]
+def _field(path: Path, form: type[Section]) -> Key:
+    return (fields_at(path[:-1], form) or {})[str(path[-1])]
 
 
-def _required(path: Path) -> Iterator[Path]:
+def _required(path: Path, form: type[Section]) -> Iterator[Path]:
     """Yield the key itself, or the required keys of its section."""
-    section = section_of(_field(path))
+    section = section_of(_field(path, form))
     if section is None:
         yield path
     else:
         yield from ((*path, name) for name, key in section.keys.items() if key.is_required)
 
 
-def _of_value(kind: str, detail: Any, path: Path, node: Node) -> Diagnostic:
+def _of_value(kind: str, detail: Any, path: Path, node: Node, form: type[Section]) -> Diagnostic:
     if kind in _EXPECTED:
         message = f"Expected {_EXPECTED[kind]}, got {_shape(node)}"
-        return problem(codes.WRONG_TYPE, message, node.at, path=path, hint=_type_hint(kind, node) or _example(path))
+        hint = _type_hint(kind, node) or _example(path, form)
+        return problem(codes.WRONG_TYPE, message, node.at, path=path, hint=hint)
     if kind in _RANGE:
-        return problem(codes.OUT_OF_RANGE, _RANGE[kind].format(detail), node.at, path=path, hint=_example(path))
+        return problem(codes.OUT_OF_RANGE, _RANGE[kind].format(detail), node.at, path=path, hint=_example(path, form))
     if kind == "choice":
-        return _not_a_choice(detail, path, node)
+        return _not_a_choice(detail, path, node, form)
     if kind == "time_zone":
         hint = "write an IANA name, e.g. Europe/Berlin, or UTC"
         return problem(codes.WRONG_FORM, f"No such time zone in {_describe(node)}", node.at, path=path, hint=hint)
@@ -134,7 +143,7 @@ def _of_value(kind: str, detail: Any, path: Path, node: Node) -> Diagnostic:
         message = f"This computer has no time zones, so {_describe(node)} cannot be read"
         return problem(codes.WRONG_FORM, message, node.at, path=path, hint=hint)
     message = f"{_describe(node)} does not have the required form"
-    hint = _right_form(path, node) or f"it looks like {detail}"
+    hint = (form is ProfileSpec and _right_form(path, node)) or f"it looks like {detail}"
     return problem(codes.WRONG_FORM, message, node.at, path=path, hint=hint)
 
 
@@ -157,14 +166,14 @@ def _right_form(path: Path, node: Node) -> str:
     return ""
 
 
-def _example(path: Path) -> str:
-    field = (fields_at(path[:-1]) or {}).get(str(path[-1])) if path else None
+def _example(path: Path, form: type[Section]) -> str:
+    field = (fields_at(path[:-1], form) or {}).get(str(path[-1])) if path else None
     if field is None:
         return ""
     if field.examples:
         return f"e.g. {path[-1]}: {as_yaml(field.examples[0])}"
-    needed = list(_required(path)) if section_of(field) else []
-    inner = ", ".join(f"{key[-1]}: {as_yaml((_field(key).examples or ['…'])[0])}" for key in needed)
+    needed = list(_required(path, form)) if section_of(field) else []
+    inner = ", ".join(f"{key[-1]}: {as_yaml((_field(key, form).examples or ['…'])[0])}" for key in needed)
     return f"e.g. {path[-1]}: {{{inner}}}" if inner else ""
 
 
@@ -181,23 +190,23 @@ def as_yaml(value: object) -> str:
             return str(value)
 
 
-def _not_a_choice(choices: tuple[str, ...], path: Path, node: Node) -> Diagnostic:
+def _not_a_choice(choices: tuple[str, ...], path: Path, node: Node, form: type[Section]) -> Diagnostic:
     word = node.text if isinstance(node, ScalarNode) else ""
     if isinstance(node, ListNode | MapNode):
         message = f"Expected one of {', '.join(choices)}, got {_shape(node)}"
     else:
         message = f"{quoted(word)} is not one of {', '.join(choices)}"
-    return problem(codes.NOT_A_CHOICE, message, node.at, path=path, hint=_choice_hint(word, choices, path))
+    return problem(codes.NOT_A_CHOICE, message, node.at, path=path, hint=_choice_hint(word, choices, path, form))
 
 
-def _choice_hint(word: str, choices: tuple[str, ...], path: Path) -> str:
+def _choice_hint(word: str, choices: tuple[str, ...], path: Path, form: type[Section]) -> str:
     """Return the choice that a word means: another tool's word, or a near one; or that a list belongs there."""
     from tpudeploy.config.foreign_keys import VALUES  # only where a value is wrong
 
     choice = VALUES.get(word.lower(), "")
     if choice in choices:
         return f"write {choice}"
-    field = (fields_at(path[:-1]) or {}).get(str(path[-1])) if path else None
+    field = (fields_at(path[:-1], form) or {}).get(str(path[-1])) if path else None
     takes_list = field is not None and any(isinstance(example, list) for example in field.examples)
     near = did_you_mean(word, choices)
     if word and takes_list and not near:

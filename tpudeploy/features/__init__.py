@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from tpudeploy.features.benchmark.runs_operation import benchmark_run as _benchmark_run
     from tpudeploy.features.benchmark.runs_operation import benchmark_runs as _benchmark_runs
     from tpudeploy.features.benchmark.runs_operation import operating_points as _operating_points
+    from tpudeploy.features.campaign.operation import CampaignProposal as CampaignProposal
+    from tpudeploy.features.campaign.operation import CampaignResult as CampaignResult
+    from tpudeploy.features.campaign.operation import campaign as _campaign
+    from tpudeploy.features.campaign.operation import campaign_propose as _campaign_propose
+    from tpudeploy.features.campaign.operation import campaign_report as _campaign_report
+    from tpudeploy.features.campaign.operation import campaign_result as _campaign_result
     from tpudeploy.features.compile.compiled import Compiled as Compiled
     from tpudeploy.features.compile.operation import compile_profile as _compile
     from tpudeploy.features.cost.operation import Cost as Cost
@@ -57,6 +63,10 @@ class FeatureMethods:
         ab = _ab
         ab_propose = _ab_propose
         ab_result = _ab_result
+        campaign = _campaign
+        campaign_propose = _campaign_propose
+        campaign_result = _campaign_result
+        campaign_report = _campaign_report
         benchmark_runs = _benchmark_runs
         benchmark_run = _benchmark_run
         operating_points = _operating_points

@@ -51,13 +51,14 @@ def compile_cache(spec: ProfileSpec, container: Container, kind: AcceleratorType
         return None
     return CompileCache(
         bucket=BucketFolder.parse(spec.serving.xla_cache_bucket),
-        key=_key(spec, container, kind),
+        key=program_key(spec, container, kind),
         digest=container.image.partition("@sha256:")[2],
         folder=folder,
     )
 
 
-def _key(spec: ProfileSpec, container: Container, kind: AcceleratorType) -> str:
+def program_key(spec: ProfileSpec, container: Container, kind: AcceleratorType) -> str:
+    """Return a key that is equal for two servers on one image if neither compiles what the other has not."""
     settings = {
         "model": spec.model.id,
         "chips": kind.name,

@@ -223,6 +223,11 @@ def _end(attempt: Attempt) -> Duration | Moment | None:
         return Moment.parse(str(text))
 
 
+def seconds_beside_end(start_seconds: float) -> float:
+    """Return how long a request may be billed beside its `lifecycle.end`: until it is seen, serves, and is deleted."""
+    return _LANDING + start_seconds + _LATE
+
+
 def _start_seconds(attempt: Attempt) -> float:
     """Return the time in which it must serve: without an answer, its end counts from there."""
     return Duration.parse(str(attempt.spec.get("health.timeout", "45m")))

@@ -15,7 +15,6 @@ from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import (
     BenchFailed,
     CheckFailed,
-    CloudError,
     Interrupted,
     QueryFailed,
     StalePlan,
@@ -336,22 +335,8 @@ class AbTests:
                 raise _slice_gone(profile, turn) from cause
             raise
         self._check_unchanged(profile, turn, run)
-        run = self._with_start(profile, run)
+        run = self._benchmarks.with_start(profile, run)
         return run, run.seconds - (0.0 if started is None else started.seconds)
-
-    def _with_start(self, profile: Profile, run: Run) -> Run:
-        """Store the start of the run's server with it. The log has all of it only after the run."""
-        attempt = serving_attempt(self._workspace.adapters.states.read(profile.spec.name).state)
-        if run.start is not None or attempt is None:
-            return run
-        try:
-            start = self._workspace.last_start(attempt)
-        except CloudError:
-            # The figures count without it; the result shows this start as unknown.
-            return run
-        run = replace(run, start=start)
-        stored_runs(self._workspace.adapters).keep(run)
-        return run
 
     def _check_unchanged(self, profile: Profile, turn: Turn, run: Run) -> None:
         """Raise `errors.StalePlan` where the server changed while this arm was measured: the run is no repeat then."""

@@ -13,8 +13,6 @@ from tpudeploy.operations.declaration import Access, AgentForm, Argument, Operat
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
@@ -26,7 +24,7 @@ class BenchmarkRun(Result):
     FORMAT = "run"
     IS_DOCUMENT = False
     run: Run
-    path: Path  # of the file that keeps it
+    path: str  # the file that keeps it, or its URL
 
     def to_dict(self) -> dict[str, Any]:
         from tpudeploy.features.benchmark.runfile import dumps
@@ -47,7 +45,7 @@ class BenchmarkRun(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.features.benchmark.view import result as view
 
-        return "\n" + view(self.run, paint, path=str(self.path), width=width)
+        return "\n" + view(self.run, paint, path=self.path, width=width)
 
 
 def benchmark_run(workspace: Workspace, run_id: str) -> BenchmarkRun:

@@ -44,7 +44,14 @@ from tpudeploy.features.benchmark.run import (
 from tpudeploy.features.benchmark.store import stored_runs
 from tpudeploy.features.benchmark.subject import Target
 from tpudeploy.node.serving import served_model
-from tpudeploy.operations.endpoint import Endpoint, check_declared, no_answer, published_endpoint, require_completions
+from tpudeploy.operations.endpoint import (
+    Endpoint,
+    check_declared,
+    no_answer,
+    published_endpoint,
+    require_completions,
+    serving_attempt,
+)
 from tpudeploy.sizing.serve import ServingAnswer
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
@@ -198,19 +205,23 @@ class Benchmarks:
         driver: Driver = Driver.TPUDEPLOY,
         tokenizer: str = "",
         turn: Turn | None = None,
+        id: str = "",  # noqa: A002 - the record's word
         on_point: Callable[[Run, Point], None] | None = None,
         on_cell: Callable[[Run, Cell], None] | None = None,
     ) -> Run:
         """Measure every cell of `sweep`, or the remaining cells of the run `resume`; the run is stored after each.
 
         `on_point` is called before each cell and `on_cell` after it. `tokenizer` is a model id of the hub or a folder,
-        for drivers that make prompts of words. `turn` is the place of the run in an A/B.
+        for drivers that make prompts of words. `turn` is the place of the run in an A/B. `id` is the id of a new run
+        (default: one by the time).
 
         Raise `errors.UsageError` where the run has another subject or driver, or the load client is not installed;
         `errors.Interrupted` after `Workspace.stop`, `errors.BenchFailed` where another client fails. The measured cells
         are stored then.
         """
-        run = self._new_run(target, sweep, driver, turn) if resume is None else self._resumed(target, resume, driver)
+        run = (
+            self._new_run(target, sweep, driver, turn, id) if resume is None else self._resumed(target, resume, driver)
+        )
         tokenizer = tokenizer or target.subject.model_id
         # A router passes each request to one replica: only a real load reaches all of them.
         is_stand_in = target.is_emulated and not target.servers
@@ -245,6 +256,18 @@ class Benchmarks:
             if on_cell is not None:
                 on_cell(run, cell)
         return _stored(runs, replace(run, ended=Ended.COMPLETE))
+
+    def with_start(self, profile: Profile, run: Run) -> Run:
+        """Return the run with the start of its server, and store it. The log has all of it only after the run."""
+        attempt = serving_attempt(self._workspace.adapters.states.read(profile.spec.name).state)
+        if run.start is not None or attempt is None:
+            return run
+        try:
+            start = self._workspace.last_start(attempt)
+        except CloudError:
+            # The figures count without it; what is made of the run shows this start as unknown.
+            return run
+        return _stored(stored_runs(self._workspace.adapters), replace(run, start=start))
 
     def _measure(
         self,
@@ -332,12 +355,19 @@ class Benchmarks:
         except (CloudError, StateError):
             return ""
 
-    def _new_run(self, target: Target, sweep: Sweep | None, driver: Driver, turn: Turn | None = None) -> Run:
+    def _new_run(
+        self,
+        target: Target,
+        sweep: Sweep | None,
+        driver: Driver,
+        turn: Turn | None = None,
+        id: str = "",  # noqa: A002 - the record's word
+    ) -> Run:
         if sweep is None or not sweep.points:
             raise UsageError("A sweep without cells measures nothing.")
         now = self._workspace.adapters.clock.now()
         return Run(
-            id=records.new_id(now),
+            id=id or records.new_id(now),
             began_at=now,
             version=VERSION,
             driver=driver,

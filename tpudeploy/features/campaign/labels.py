@@ -1,0 +1,57 @@
+"""Labels of what differs between servers: `E2B, v6e-1, fp8`. What all of them share is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tpudeploy.domain.deployment import Json
+from tpudeploy.features.campaign.grid import text_of
+
+_SWITCH = {True: "on", False: "off"}
+
+
+def labels(servers: Sequence[Mapping[str, Json]]) -> tuple[str, ...]:
+    """Return a label for each server, by the values of the paths that vary among them."""
+    paths = list(dict.fromkeys(path for values in servers for path in values))
+    varied = [path for path in paths if len({text_of(values.get(path)) for values in servers}) > 1]
+    columns = varied or paths[:1]
+    texts = {path: _texts(path, [values.get(path) for values in servers]) for path in columns}
+    return tuple(", ".join(texts[path][place] for path in columns) for place in range(len(servers)))
+
+
+def short_models(ids: Sequence[str]) -> dict[str, str]:
+    """Return a short name for each model id: its words that the others do not share, at their ends."""
+    names = {each: each.rstrip("/").rpartition("/")[2] for each in dict.fromkeys(ids)}
+    words = {each: name.split("-") for each, name in names.items()}
+    if len(words) < 2:  # noqa: PLR2004 - of one, nothing differs
+        return names
+    lists = list(words.values())
+    head = _shared(lists)
+    tail = _shared([each[head:][::-1] for each in lists])
+    return {each: "-".join(own[head : len(own) - tail]) or names[each] for each, own in words.items()}
+
+
+def _shared(lists: Sequence[Sequence[str]]) -> int:
+    """Return how many first words all of them share."""
+    count = 0
+    for column in zip(*lists, strict=False):
+        if len(set(column)) > 1:
+            break
+        count += 1
+    return count
+
+
+def _texts(path: str, values: Sequence[Json]) -> list[str]:
+    if path == "model.id":
+        short = short_models([text_of(value) for value in values])
+        return [short[text_of(value)] for value in values]
+    name = path.rpartition(".")[2]
+    return [_text(name, value) for value in values]
+
+
+def _text(name: str, value: Json) -> str:
+    if value is None:
+        return f"no {name}"
+    if isinstance(value, bool):
+        return f"{name} {_SWITCH[value]}"
+    return value if isinstance(value, str) and not value.isdecimal() else f"{name} {text_of(value)}"
