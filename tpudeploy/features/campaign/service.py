@@ -1,6 +1,6 @@
 """Campaigns of a workspace: propose what a grid asks for, run it lane by lane, and keep what is known after each step.
 
-Why: decision 89 in docs/decisions.md.
+Why: decision 90 in docs/decisions.md.
 """
 
 from __future__ import annotations
