@@ -97,8 +97,8 @@ def test_killed_at_any_instant_it_resumes_and_leaves_nothing(at: CommandLine, se
 
 
 def test_a_preempted_lane_hunts_again_and_continues(cli: Open) -> None:
-    lost = {"fault": "preempt", "name": "small-v6e-1-*", "after": 240, "times": 2}
-    at = cli(boot={"boot_seconds": 5}, trouble=[lost])
+    preemption = {"fault": "preempt", "name": "small-v6e-1-*", "after": 240, "times": 2}
+    at = cli(boot={"boot_seconds": 5}, trouble=[preemption])
     at.write()
     at.write(GRID.replace("slices: [v6e-1, v6e-4]", "slices: [v6e-1]"), "grid.yaml")
     run = at.run("campaign", "grid.yaml", "-auto-approve")
@@ -127,7 +127,9 @@ def test_a_server_that_fails_is_recorded_and_stops_nothing(cli: Open) -> None:
 
 
 def test_the_budget_is_a_wall_and_the_next_run_continues_behind_a_higher_one(cli: Open) -> None:
-    at = cli(boot={"boot_seconds": 5}, trouble=[{"fault": "preempt", "name": "small-v6e-4-*", "after": 240, "times": 1}])
+    at = cli(
+        boot={"boot_seconds": 5}, trouble=[{"fault": "preempt", "name": "small-v6e-4-*", "after": 240, "times": 1}]
+    )
     at.write()
     at.write(GRID.replace("slices: [v6e-1, v6e-4]", "slices: [v6e-4]").replace("budget: 80", "budget: 9"), "grid.yaml")
     run = at.run("campaign", "grid.yaml", "-auto-approve")

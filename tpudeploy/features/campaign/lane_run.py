@@ -169,7 +169,8 @@ class LaneRun:
                 minutes = self._task.end(self._turns_from(turn))
                 if minutes is None:
                     raise _Left("the budget has no room for another slice", waits=True)
-                # The end of a deployment counts from its first answer, and no lost slice moves it. Without a state, it counts again.
+                # An end counts from the first answer of a deployment, and no lost slice moves it: without a state, it
+                # counts again.
                 self.delete()
                 self._end = f"{minutes}m"
                 self._report.on_end(self._task.name, self._end)
