@@ -36,16 +36,17 @@ def test_shapes_are_a_lower_bound_of_the_parameters(config: dict[str, Any], bill
     assert share * billions * 1e9 < parameters_of_shapes(config) < billions * 1e9
 
 
-def test_the_hubs_index_counts_before_shapes_and_shapes_before_a_published_figure() -> None:
+def test_the_hubs_index_counts_before_shapes_and_shapes_before_a_listed_count() -> None:
     index = least_weights("deepseek-ai/DeepSeek-R1", DEEPSEEK, {"BF16": 3_000_000_000, "F8_E4M3": 680_000_000_000})
     shapes = least_weights("deepseek-ai/DeepSeek-R1", DEEPSEEK, {})
-    published = least_weights("deepseek-ai/DeepSeek-R1", {}, {})
+    counted = least_weights("deepseek-ai/DeepSeek-V3.2", {}, {})
     assert index is not None
     assert index.size == int(0.9 * (6 + 680) * 1e9)
     assert shapes is not None
     assert "config.json" in shapes.source
-    assert published is not None
-    assert "as published" in published.source
+    assert counted is not None
+    assert counted.size == int(0.9 * 671_877_929_216)
+    assert "as Transformers' class counts them" in counted.source
     assert least_weights("somebody/Something-405B", {}, {}) is None
 
 

@@ -1,11 +1,11 @@
 """Writes tpudeploy/catalog/_engine_models.py: what the engine of another Python makes of the models that it lists.
 
-    VLLM_PYTHON=PYTHON-WITH-VLLM-TPU python tests/oracle/dump_engine_models.py [-add LIST] [-answers FILE] [-only WORD]
+    VLLM_PYTHON=PYTHON-WITH-VLLM-TPU python tests/oracle/dump_engine_models.py [-add LIST] [-answers FILE] [-only WORDS]
 
 Each model and its settings are asked about on 1, 2, 4 and 8 chips, through tpudeploy/features/compile/child.py: seconds
 of computing each. LIST adds models, one JSON object a line: `id`, `source` (where its config.json is public), `config`
 (the fields that decide shapes), and `settings` if the engine needs some. FILE keeps the answers as they come, so that a
-run that was killed continues. Transformers' classes on PyTorch's meta device count the parameters; a model that the
+run that was killed continues; what was not asked keeps its row. Transformers' classes on PyTorch's meta device count the parameters; a model that the
 engine's own count misses by more than 0.1 % is named.
 """
 
@@ -66,22 +66,26 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("-add", type=Path)
     parser.add_argument("-answers", type=Path, default=Path("engine_answers.jsonl"))
-    parser.add_argument("-only", default="", help="ask about ids with this word; - asks nothing")
+    parser.add_argument(
+        "-only", default="", help="ask about ids with one of these words, with commas between; - asks nothing"
+    )
     args = parser.parse_args()
     python = os.environ["VLLM_PYTHON"]
     models = {key(model): model for model in [*listed(), *added(args.add)]}
     answers = {tuple(row["key"]): row for row in read_lines(args.answers)}
-    chosen = [model for model in models.values() if args.only in model["id"]]
+    chosen = [model for model in models.values() if any(word in model["id"] for word in args.only.split(","))]
     requests = [(model, chips) for chips in CHIPS for model in chosen if (*key(model), str(chips)) not in answers]
     requests = [] if args.only == "-" else requests
     for (model, chips), answer in zip(requests, ask(python, requests), strict=False):
         keep(args.answers, answers, [*key(model), str(chips)], answer)
         print(model["id"], chips, answer.get("refusal", "")[:100], flush=True)
-    uncounted = [model for model in models.values() if (model["id"], "", "parameters") not in answers]
+    rows = {key(row): row for row in table_rows()}
+    asked = {name: model for name, model in models.items() if model in chosen or name not in rows}
+    uncounted = [model for model in asked.values() if (model["id"], "", "parameters") not in answers]
     for model, count in zip(uncounted, parameters(python, uncounted), strict=True):
         keep(args.answers, answers, [model["id"], "", "parameters"], {"count": count})
-    lines, release = [], ""
-    for model in models.values():
+    lines, release = [dump(row) for name, row in rows.items() if name not in asked], ""
+    for model in asked.values():
         count = answers[model["id"], "", "parameters"]["count"]
         each = {chips: answers.get((*key(model), str(chips)), {}) for chips in CHIPS}
         row = compact(model, each, count)
@@ -91,9 +95,20 @@ def main() -> None:
             print(f"{model['id']}: the engine's parameters are {off:+.2%} off {row['parameters']:,}", file=sys.stderr)
         release = release or next((one["answer"]["engine"] for one in each.values() if "answer" in one), "")
         if "weights" in row or row["refusal"]:
-            lines.append(json.dumps(row, separators=(",", ":"), sort_keys=False))
+            lines.append(dump(row))
     write(sorted(lines), release)
-    BLOCKS.write_text("".join(sorted(blocks_of(answers.values()))), encoding="utf-8")
+    names = {(model["id"], chips) for model in asked.values() for chips in CHIPS}
+    kept = [line for line in BLOCKS.read_text("utf-8").splitlines(keepends=True) if block_of(line) not in names]
+    BLOCKS.write_text("".join(sorted({*kept, *blocks_of(answers.values())})), encoding="utf-8")
+
+
+def dump(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, separators=(",", ":"), sort_keys=False)
+
+
+def block_of(line: str) -> tuple[str, int]:
+    row = json.loads(line)
+    return row["id"], row["chips"]
 
 
 def blocks_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -121,11 +136,14 @@ def key(model: Mapping[str, Any]) -> tuple[str, str]:
 
 def listed() -> list[Mapping[str, Any]]:
     """Return the models of the table as it stands."""
+    return [{name: row[name] for name in ("id", "settings", "source", "config")} for row in table_rows()]
+
+
+def table_rows() -> list[Mapping[str, Any]]:
     if not TABLE.exists():
         return []
     text = TABLE.read_text(encoding="utf-8").partition('MODELS = r"""\n')[2].partition('"""')[0]
-    fields = ("id", "settings", "source", "config")
-    return [{name: row[name] for name in fields} for row in map(json.loads, text.splitlines())]
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def added(path: Path | None) -> Iterator[Mapping[str, Any]]:

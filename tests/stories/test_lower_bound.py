@@ -31,10 +31,16 @@ def size(at: CommandLine, *settings: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("settings", "arithmetic"),
     [
-        (("model.id=deepseek-ai/DeepSeek-R1",), "671 billion parameters as published x 8 bits"),
-        (("model.id=moonshotai/Kimi-K2-Instruct", "tpu.type=v6e-8"), "1000 billion parameters"),
-        (("model.id=acme/GLM-4.5", "tpu.type=v6e-8"), "355 billion parameters as published x 16 bits"),
-        (("model.id=acme/Llama-3.3-70B-Instruct-AWQ",), "70.6 billion parameters x 4 bits"),
+        (("model.id=deepseek-ai/DeepSeek-R1",), "671.0 billion parameters"),
+        (("model.id=moonshotai/Kimi-K2-Instruct", "tpu.type=v6e-8"), "1,026.4 billion parameters"),
+        (
+            ("model.id=acme/GLM-4.5", "tpu.type=v6e-8"),
+            "352.8 billion parameters as Transformers' class counts them x 16 bits",
+        ),
+        (
+            ("model.id=acme/Llama-3.3-70B-Instruct-AWQ", "serving.env.MODEL_IMPL_TYPE=vllm"),
+            "70.6 billion parameters x 4 bits",
+        ),
         (
             (
                 "model.id=meta-llama/Llama-3.3-70B-Instruct",
@@ -61,7 +67,7 @@ def test_a_model_that_misses_by_the_bound_is_refused_with_the_arithmetic(
 @pytest.mark.parametrize(
     "settings",
     [
-        ("model.id=acme/Qwen3-8B-AWQ",),
+        ("model.id=acme/Qwen3-8B-AWQ", "serving.env.MODEL_IMPL_TYPE=vllm"),
         ("model.id=acme/GLM-4.5", "tpu.type=v6e-32", "serving.args.pipeline_parallel_size=8"),
         ("model.id=somebody/Something-405B",),
     ],

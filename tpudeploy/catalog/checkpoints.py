@@ -1,7 +1,7 @@
 """The least that a checkpoint weighs: parameters x bits, whether or not a family can size the model.
 
 Parameters come, best first, from the tensors of the checkpoint that the hub lists, from the shapes in a config.json,
-or from the publisher's own figure. A number in a name (405B, 8x7B) is a hint, never evidence.
+or from the model's class. A number in a name (405B, 8x7B) is a hint, never evidence.
 """
 
 from __future__ import annotations
@@ -14,33 +14,26 @@ from tpudeploy.domain.budget import LeastWeights
 
 Config = Mapping[str, Any]
 
-# Billions of parameters and bits of each, of models that no family sizes, by the names of their repositories in lower
-# case and without the ending of a variant. UNVERIFIED: as commonly stated, not checked against each model's card.
-# DeepSeek and Kimi in fp8, gpt-oss in mxfp4 (4.25 bits with their scales, of which 4 are counted), MiniMax in fp8, the
-# others in bfloat16.
-_PUBLISHED = """
-deepseek-r1 671 8
-deepseek-r1-0528 671 8
-deepseek-v3 671 8
-deepseek-v3-0324 671 8
-deepseek-v3.1 671 8
-deepseek-v3.2 671 8
-deepseek-v3.2-exp 671 8
-kimi-k2-instruct 1000 8
-kimi-k2-instruct-0905 1000 8
-kimi-k2-thinking 1000 4
-kimi-k2.6 1000 4
-llama-4-scout-17b-16e-instruct 109 16
-llama-4-maverick-17b-128e-instruct 400 16
-gpt-oss-20b 20.9 4
-gpt-oss-120b 116.8 4
-glm-4.5 355 16
-glm-4.5-air 106 16
-minimax-m2 229 8
-qwen3-next-80b-a3b-instruct 80 16
-qwen3-next-80b-a3b-thinking 80 16
-gemma-2-27b-it 27.2 16
-gemma-2-9b-it 9.2 16
+# Parameters and bits of each, of models that neither a family nor an answer of the engine sizes, by the names of their
+# repositories in lower case. The parameters are those of Transformers' class on PyTorch's meta device, without layers
+# for multi-token prediction, for: its own defaults (DeepSeek-V3.2); the config.json of GLM-4.7 and Kimi-K2-Thinking in
+# ai-dynamo/aiconfigurator; and Maverick's in TensorRT-LLM's tests, with its 48 layers. The bits are as commonly stated
+# (unverified): fp8 for DeepSeek and Kimi-K2, int4 for later Kimis, bfloat16 for the others.
+_COUNTED = """
+deepseek-v3.2 671877929216 8
+deepseek-v3.2-exp 671877929216 8
+kimi-k2-instruct-0905 1026408209408 8
+kimi-k2-thinking 1026408209408 4
+kimi-k2.5 1026408209408 4
+kimi-k2.6 1026408209408 4
+llama-4-maverick-17b-128e-instruct 401167027200 16
+llama-4-maverick-17b-128e-instruct-fp8 401167027200 8
+glm-4.5 352797814784 16
+glm-4.5-fp8 352797814784 8
+glm-4.6 352797814784 16
+glm-4.6-fp8 352797814784 8
+glm-4.7 352797814784 16
+glm-4.7-fp8 352797814784 8
 """
 _BITS = {
     "BOOL": 8,
@@ -98,11 +91,12 @@ def least_weights(
         return least_of_bytes(
             shapes * width / 8, f"{shapes / 1e9:,.1f} billion parameters by its config.json x {width} bits"
         )
-    row = _published(model_id)
+    row = _counted(model_id)
     if row is None:
         return None
-    billions, width = row[0], _LEAST_BITS if is_requantized else row[1]
-    return least_of_bytes(billions * 1e9 * width / 8, f"{billions:g} billion parameters as published x {width} bits")
+    count, width = row[0], _LEAST_BITS if is_requantized else row[1]
+    source = f"{count / 1e9:,.1f} billion parameters as Transformers' class counts them x {width} bits"
+    return least_of_bytes(count * width / 8, source)
 
 
 def least_of_parameters(count: float) -> LeastWeights:
@@ -156,12 +150,12 @@ def parameters_in_name(model_id: str) -> float:
     return most
 
 
-def _published(model_id: str) -> tuple[float, int] | None:
+def _counted(model_id: str) -> tuple[int, int] | None:
     name = model_id.rpartition("/")[2].lower()
-    for line in _PUBLISHED.split("\n"):
+    for line in _COUNTED.split("\n"):
         row, *figures = line.split() or [""]
         if row == name:
-            return float(figures[0]), int(figures[1])
+            return int(figures[0]), int(figures[1])
     return None
 
 
