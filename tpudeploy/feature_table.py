@@ -155,6 +155,13 @@ _ROWS: Mapping[str, Feature] = {
     ),
     "intake": Feature(
         operations={"draft_profile": "operation"},
+        commands={
+            "up": FeatureCommand(
+                group="Start",
+                summary="Serve a model from its id: write a profile, show size, plan and price, ask, apply.",
+                module="up_command",
+            ),
+        },
         forms={"init": "command"},
         results={"DraftedProfile": "operation"},
     ),

@@ -28,9 +28,7 @@ DESTRUCTIVE = frozenset(
     | {"--force", "--auto-approve", "--destroy", "--foreign", "--replace", "--adopt", "--allow-writes", "--accept"}
 )
 SENTENCES: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("up", "launch", "run", "start", "create", "deploy", "serve", "install", "provision", "new"), _APPLY
-    ),
+    **dict.fromkeys(("launch", "run", "start", "create", "deploy", "serve", "install", "provision", "new"), _APPLY),
     **dict.fromkeys(("update", "upgrade", "edit", "set", "patch", "replace"), _CHANGE),
     **dict.fromkeys(("down", "stop", "delete", "rm", "remove", "kill", "teardown", "terminate", "del"), _DESTROY),
     **dict.fromkeys(("uninstall", "undeploy", "cleanup", "clean", "purge", "nuke", "cancel", "stop-all"), _DESTROY),
