@@ -11,6 +11,7 @@
 # make bench       what commands take to start, validate and plan of 1,000 profiles, as multiples of python -c pass
 # make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do; ten minutes
 # make mutation    what the tests of the pure heart, of sizing, boot log and planning notice of a change to it; MODULES="placement refusals" for some
+# make release-check  what a tag would publish: release notes, both packages as users install them, schema, action and hook
 # make clean       removes .venv and every cache
 
 # The first Python that is new enough; PYTHON=... chooses another.
@@ -27,7 +28,7 @@ GITHUB_WORKFLOWS := $(filter-out %/gitlab-ci.yml,$(WORKFLOWS))
 SCRIPTS := .ci/run .ci/memory .ci/promtool .ci/routers .ci/distributions .ci/release-notes tpudeploy/emulator/machine/shim.sh \
 	tests/real_systemd/enter.sh $(wildcard examples/*.sh examples/*/*.sh)
 
-.PHONY: demo test quick coverage which exhaustive lint docs picture constraints bench hunt mutation clean
+.PHONY: demo test quick coverage which exhaustive lint docs picture constraints bench hunt mutation release-check clean
 
 demo: .venv/installed
 	@examples/demo.sh
@@ -88,6 +89,14 @@ hunt: .venv/installed-dev
 
 mutation: .venv/installed-dev
 	python tests/house/mutation.py $(MODULES)
+
+VERSION = $(shell .venv/bin/python -c 'from tpudeploy.version import VERSION; print(VERSION)')
+release-check: .venv/installed-dev
+	.ci/release-notes $(VERSION)
+	.ci/distributions $(VERSION)
+	pytest -q tests/house/test_wheel.py tests/house/test_shipped_workflows.py tests/house/test_shipped_documents.py
+	zizmor --quiet --offline action.yml $(GITHUB_WORKFLOWS)
+	actionlint $(GITHUB_WORKFLOWS)
 
 clean:
 	rm -rf .venv mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build/site dist
