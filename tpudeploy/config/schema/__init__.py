@@ -26,7 +26,7 @@ class ProfileSpec(Section):
     )
     extends: Text | Words | None = Field(
         None,
-        description="Profiles that this one builds on: a path or a list of paths, relative to this file; acyclic, at "
+        description="Profiles to build on: a path or a list of paths, relative to this file; acyclic, at "
         "most 5 deep. Maps deep-merge, lists and scalars replace, null deletes. Default: none.",
         examples=["base.yaml"],
     )
@@ -51,19 +51,18 @@ class ProfileSpec(Section):
         1,
         ge=1,
         le=1000,
-        description="The number of slices that serve the same model. With `scale`, the number to begin with. "
-        "Default: 1.",
+        description="The number of slices serving the model. With `scale`, the initial number. Default: 1.",
         examples=[2],
     )
     router: RouterSpec | None = Field(
         None,
-        description="The router in front of the replicas, which receives their requests. Default: none; clients then "
+        description="The router in front of the replicas. Default: none; clients then "
         "choose a replica from the list in endpoints/NAME.json.",
     )
     scale: ScaleSpec | None = Field(
         None,
-        description="The bounds within which `apply -watch` changes the number of replicas by their load. `replicas` "
-        "is then the number to begin with. Default: none; the number is that of `replicas`.",
+        description="Bounds for `apply -watch` to change the number of replicas by load. `replicas` is then the "
+        "initial number. Default: none; the number is fixed.",
     )
     lifecycle: LifecycleSpec = Field(
         default_factory=unwritten(LifecycleSpec),

@@ -12,9 +12,9 @@ class LifecycleSpec(Section):
     )
     update: Literal["in-place", "blue-green"] = Field(
         "in-place",
-        description="How a serving change is rolled out: in-place restarts the server and keeps the chips, so that "
-        "nothing serves meanwhile; blue-green starts it on a second slice, sends clients there, and deletes"
-        " the first when no client can use it any longer; both are billed for that time. Default: in-place.",
+        description="How a server change is rolled out: in-place restarts the server on the same chips, with "
+        "downtime; blue-green starts it on a second slice, sends clients there, and deletes the first once no client "
+        "can use it; both are billed for that time. Default: in-place.",
     )
     replace: Literal["create-before-destroy", "destroy-before-create"] = Field(
         "create-before-destroy",
@@ -37,7 +37,7 @@ class LifecycleSpec(Section):
     )
     drain_timeout: Time | None = Field(
         None,
-        description="The longest wait for the requests of a slice that takes no new ones any more, before it is "
+        description="The longest wait for in-flight requests of a draining slice, before it is "
         "restarted or deleted; what it still runs then is cut off. Default: 15m.",
         examples=["15m"],
     )
@@ -51,22 +51,22 @@ class LifecycleSpec(Section):
     )
     idle: Time | None = Field(
         None,
-        description="The time without a request after which the deployment ends, as with `end`. The engine's own "
-        "counter decides, without the requests with which tpudeploy checks it. It never ends while a request runs, nor "
+        description="The deployment ends after this time without a request, as with `end`. The engine's own counter "
+        "decides, minus tpudeploy's checks. It never ends while a request runs, nor "
         "during a start or a change. Default: null, never.",
         examples=["30m"],
     )
     hours: RunHours | None = Field(
         None,
-        description="The hours in which the deployment runs, in the time of a zone: days (each day without them), "
-        "opening and closing time, which may be that of the next day. Its slices are deleted at the closing time, as "
+        description="Office hours of the deployment in a time zone: days (default: every day), opening and closing "
+        "time, possibly on the next day. Its slices are deleted at the closing time, as "
         "with `end`, and the first `apply` in its hours, or `apply -watch`, requests them again. Default: null, "
         "always.",
         examples=["Mon-Fri 08:00-19:00 Europe/Berlin"],
     )
     ignore_changes: Words = Field(
         default=(),
-        description="Paths whose changes a plan leaves alone, e.g. serving.image. Default: none.",
+        description="Paths a plan ignores changes of, e.g. serving.image. Default: none.",
         examples=[["serving.image"]],
     )
 
@@ -75,14 +75,14 @@ class BudgetSpec(Section):
     day: float | None = Field(
         None,
         ge=0,
-        description="USD at list price that may be spent in a day, in UTC. A slice that could exceed it is not "
+        description="The most to spend in a day (UTC), in USD at list price. A slice that could exceed it is not "
         "requested: what was spent counts, and each slice until its end. Default: no limit.",
         examples=[20],
     )
     month: float | None = Field(
         None,
         ge=0,
-        description="USD at list price that may be spent in a month, in UTC. Default: no limit.",
+        description="The most to spend in a month (UTC), in USD at list price. Default: no limit.",
         examples=[300],
     )
 
@@ -90,7 +90,7 @@ class BudgetSpec(Section):
 class HealthSpec(Section):
     timeout: Time = Field(
         Duration.parse("45m"),
-        description="The longest time from the grant until the server serves; a slice that takes longer is kept, not "
+        description="The longest time from the grant until the server serves; a slower slice is kept, not "
         "deleted. Default: 45m.",
         examples=["45m"],
     )
@@ -101,7 +101,7 @@ class HealthSpec(Section):
     )
     prompt: Text = Field(
         "Say hello.",
-        description="The prompt that proves that it serves: a real completion, not only /health. Default: Say hello.",
+        description="The prompt used to check the server: a real completion, not only /health. Default: Say hello.",
     )
 
 

@@ -11,10 +11,10 @@ RuntimeVersion = Annotated[str, Form(r"[a-z0-9][a-z0-9._-]*", "v2-alpha-tpuv6e")
 class TpuSpec(Section):
     # A plain string: the catalogue knows the names, so that a new generation is one row there and nothing here.
     type: Text = Field(
-        description="Accelerator type, by any of Google's names: that of the TPU API (v6e-1, -4, -8; v5litepod-1, -4, "
-        "-8; v5p-8, which counts cores and has 4 chips), that of Compute Engine's machine (ct6e-standard-4t, "
+        description="Accelerator type, by any of Google's names: the TPU API's (v6e-1, -4, -8; v5litepod-1, -4, "
+        "-8; v5p-8 has 8 cores on 4 chips), Compute Engine's machine type (ct6e-standard-4t, "
         "ct5p-hightpu-1t-tpu, tpu7x-standard-4t), generation and chips (v5e-4), or generation and topology (v6e-2x4, "
-        "tpu7x-2x2x2). A name that counts TensorCores in some tools and chips in others is refused with both "
+        "tpu7x-2x2x2). Names counting TensorCores in some tools and chips in others are refused with both "
         "meanings (tpu7x-8). Slices of several hosts (v6e-16 and larger) run one server over Ray. Required, unless "
         "generation and topology name the slice. Source: Cloud TPU's `acceleratorType`.",
         examples=["v6e-4"],
@@ -88,7 +88,7 @@ class NetworkSpec(Section):
     )
     tags: tuple[NetworkTag, ...] = Field(
         default=(),
-        description="Network tags that firewall rules refer to. Default: none. Source: Cloud TPU's `tags`.",
+        description="Network tags for firewall rules. Default: none. Source: Cloud TPU's `tags`.",
     )
 
 
@@ -101,8 +101,8 @@ class PlacementSpec(Section):
     )
     backend: Literal["queued-resource", "gce-instance", "auto"] = Field(
         "queued-resource",
-        description="The API of Google through which a slice is requested: queued-resource (the TPU API), "
-        "gce-instance (Compute Engine), which has a quota of its own, or auto: all of them that serve the type, at the "
+        description="Google's API to request a slice from: queued-resource (the TPU API), gce-instance (Compute "
+        "Engine, with separate quota), or auto: all APIs for the type, at the "
         "same time. v5e is at the TPU API alone, tpu7x at Compute Engine alone. Default: queued-resource.",
         examples=["gce-instance", "auto"],
     )
@@ -120,7 +120,7 @@ class PlacementSpec(Section):
     )
     reservation: Reservation | None = Field(
         None,
-        description="The reservation that `reserved` uses. Default: none. Source: Cloud TPU's `reservationName`.",
+        description="The reservation for `reserved`. Default: none. Source: Cloud TPU's `reservationName`.",
         examples=["projects/my-project/locations/us-east5-b/reservations/my-reservation"],
     )
     max_run_duration: Time | None = Field(
@@ -144,9 +144,9 @@ class PlacementSpec(Section):
     )
     max_search_price_per_hour: Annotated[float, Field(gt=0)] | None = Field(
         None,
-        description="USD per hour, at list price, of all slices together that may be requested at the same time for "
-        "one replica: Google may grant them in the same minute. Places whose slice alone costs more are not tried. "
-        "Default: 100, or the price of four slices if that is more; no limit where max_parallel_requests is set.",
+        description="USD per hour, at list price, of all slices requested at the same time for one replica: Google "
+        "may grant them in the same minute. More expensive places are not tried. "
+        "Default: 100, or the price of four slices if higher; no limit if max_parallel_requests is set.",
         examples=[40.0],
     )
     on_demand_floor: int | None = Field(
@@ -169,13 +169,13 @@ class PlacementSpec(Section):
     )
     service_account: ServiceAccount | None = Field(
         None,
-        description="The identity that the VM reads secrets and pulls images with. Default: the project's compute "
+        description="The VM's identity for reading secrets and pulling images. Default: the project's compute "
         "account. Source: Cloud TPU's `serviceAccount.email`.",
         examples=["vllm@my-project.iam.gserviceaccount.com"],
     )
     labels: dict[str, str] = Field(
         default_factory=dict,
-        description="Labels of the node, for bills and searches; keys that begin with `tpudeploy` are ours. "
+        description="Labels of the node, for bills and searches; keys beginning with `tpudeploy` are reserved. "
         "Default: none. Source: Cloud TPU's `labels`.",
         examples=[{"team": "search"}],
     )

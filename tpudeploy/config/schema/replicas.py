@@ -38,7 +38,7 @@ class ScaleSpec(Section):
     max_cost_per_hour: float | None = Field(
         None,
         gt=0,
-        description="USD per hour: no replica is added that could raise the list price of all slices and of the "
+        description="USD per hour: no replica is added if it could raise the list price of all slices and the "
         "router's VM above this. Default: no limit but `max`.",
         examples=[20.0],
     )
@@ -62,8 +62,8 @@ class RouterSpec(Section):
     )
     address: Address = Field(
         "127.0.0.1",
-        description="The IP address at which clients reach the router. It listens there, so it is one of its machine. "
-        "That of a VM is assigned by Google. Default: 127.0.0.1, which only clients on the same machine can reach.",
+        description="The IP address of the router for clients, one of its machine's own. Google assigns a VM's. "
+        "Default: 127.0.0.1, for clients on the same machine only.",
         examples=["10.0.0.5"],
     )
     port: int = Field(8080, ge=1, le=65535, description="The router's TCP port. Default: 8080.", examples=[8080])

@@ -26,8 +26,8 @@ Revision = Annotated[str, Form(r"[A-Za-z0-9][\w./-]{0,254}", "main, or a commit'
 
 class ModelSpec(Section):
     id: ModelId = Field(
-        description="The model that clients request: a Hugging Face id, or a gs:// prefix or absolute path that "
-        "holds the weights. Required. Source: the first argument of `vllm serve`.",
+        description="The model's name for clients: a Hugging Face id, or a gs:// prefix or absolute path of the "
+        "weights. Required. Source: the first argument of `vllm serve`.",
         examples=["google/gemma-4-E2B-it"],
     )
     revision: Revision | None = Field(
@@ -38,8 +38,8 @@ class ModelSpec(Section):
     )
     config: Text | None = Field(
         None,
-        description="A Hugging Face config.json, relative to this file, for a model that the catalogue does not "
-        "know: it is sized by it. Default: none.",
+        description="A Hugging Face config.json, relative to this file, to size a model missing from the catalog. "
+        "Default: none.",
         examples=["./config.json"],
     )
     mirror: Bucket | None = Field(
@@ -117,7 +117,7 @@ class ServingSpec(Section):
     )
     max_num_seqs: Count | None = Field(
         None,
-        description="Requests that run at once; more wait. Default: vLLM's (256 on v6e). Source: vLLM's "
+        description="The most requests running at once; others queue. Default: vLLM's (256 on v6e). Source: vLLM's "
         "--max-num-seqs.",
         examples=[256],
     )
@@ -131,7 +131,7 @@ class ServingSpec(Section):
         None,
         ge=0,
         le=2**31 - 1,
-        description="Distance in tokens of the padded batch sizes that are compiled; 0 is powers of two. A gap means "
+        description="Distance in tokens between compiled batch sizes; 0 means powers of two. A gap means "
         "less padding and more graphs. Default: 0. Source: tpu_inference's VLLM_TPU_BUCKET_PADDING_GAP.",
         examples=[512],
     )
@@ -143,8 +143,8 @@ class ServingSpec(Section):
     )
     xla_cache_bucket: Bucket | None = Field(
         None,
-        description="A bucket that keeps the compile cache when the machine is deleted: it is restored before a start, "
-        "and saved after one that serves. The VM's service account needs roles/storage.objectUser there. "
+        description="A bucket to keep the compile cache in after the machine is deleted: restored before a start, "
+        "saved once the server serves. The VM's service account needs roles/storage.objectUser there. "
         "Default: none.",
         examples=["gs://bucket/xla"],
     )
@@ -187,8 +187,8 @@ class ServingSpec(Section):
     )
     plain_env: Words = Field(
         default=(),
-        description="Names under `env` that look like names of secrets but are not: scripts, plans and states show "
-        "their values. Default: none, so that a name with TOKEN, SECRET, PASSWORD or KEY in it is refused.",
+        description="Names under `env` that look like secrets but aren't: scripts, plans and states show their "
+        "values. Default: none; a name with TOKEN, SECRET, PASSWORD or KEY in it is refused.",
         examples=[["CACHE_KEY"]],
     )
     setup: Words = Field(
