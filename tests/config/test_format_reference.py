@@ -55,8 +55,9 @@ def _property(schema: object, key: str, whole: dict[str, object]) -> object:
 
 
 def _codes_used() -> Iterator[str]:
-    # Own scripts and templates are read by an adapter.
-    for file in (*_FOLDER.rglob("*.py"), *(_FOLDER.parent / "adapters").rglob("*.py")):
+    # Own scripts and templates are read by an adapter, sources of a profile by a feature.
+    folders = (_FOLDER, _FOLDER.parent / "adapters", _FOLDER.parent / "features")
+    for file in (each for folder in folders for each in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "codes":
                 value = getattr(codes, node.attr)
