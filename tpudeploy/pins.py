@@ -68,6 +68,12 @@ def digest_of(image: str, pins: Pins) -> str | None:
     return image.partition("@")[2] or pins.images.get(image)
 
 
+def registry_host(image: str) -> str:
+    """Return the registry that an image's name begins with, or "" for Docker Hub."""
+    first, slash, _ = image.partition("/")
+    return first if slash and set(first) & set(".:") and first != "docker.io" else ""
+
+
 def written_digests(profiles: Iterable[Profile]) -> Mapping[str, str]:
     """Return the images that profiles name by their digest, by it."""
     images = (profile.spec.serving.image for profile in profiles)

@@ -1,10 +1,10 @@
 """Draws random profiles of single mistakes and good values, and holds `validate` against a real vLLM's configuration.
 
-    VLLM_PYTHON=PYTHON-WITH-VLLM python tests/oracle/draw_profiles.py [-n 1000] [-seed 1] [-every] [-all]
+    VLLM_PYTHON=PYTHON-WITH-VLLM python tests/oracle/draw_profiles.py [-n 1000] [-seed 1] [-release 0.32.0] [-every] [-all]
 
 Prints false accepts (`validate` accepts, vLLM refuses without touching a device) and false refusals (the other way
 round), and exits with 1 if there are any. `-every` tries each value of tests/oracle/flag_samples.py once instead of
-drawing. What `validate` refuses for a reason that vLLM's configuration does not know is counted apart (OURS), and so
+drawing; `-release` is that of VLLM_PYTHON. What `validate` refuses for a reason that vLLM's configuration does not know is counted apart (OURS), and so
 is what vLLM refuses for a reason that is not the profile's (SURROUNDINGS); `-all` prints these too.
 
 Where VLLM_PYTHON can import tpu_inference, vLLM is configured on its TPU platform; else on that of vLLM's CPU build,
@@ -31,7 +31,7 @@ from oracle.flag_samples import samples  # noqa: E402 - as above
 from oracle.real_vllm import ask  # noqa: E402 - as above
 
 from tpudeploy import loading  # noqa: E402 - as above
-from tpudeploy.catalog import flags  # noqa: E402 - as above
+from tpudeploy.catalog import flags, releases  # noqa: E402 - as above
 from tpudeploy.catalog.flags import Flag, Style  # noqa: E402 - as above
 from tpudeploy.config.keys import FLAG_OF_KEY, SECRET_OF_FLAG  # noqa: E402 - as above
 from tpudeploy.config.parse import parse  # noqa: E402 - as above
@@ -42,7 +42,7 @@ from tpudeploy.sizing.checks import check  # noqa: E402 - as above
 # Why `validate` refuses what vLLM's configuration accepts: by code, or by the words of the message.
 OURS: Mapping[str, str] = {
     "the endpoint could not be reached": r"TPU1318",
-    "the slice has another number of chips": r"TPU1302",
+    "the slice has another number of chips": r"TPU1302|TPU2106 [\d,]+ chips are requested",
     "the chips' memory, and what the model's programs need": r"TPU2(?!106|121)\d\d\d",
     "YAML has another type there, and a number as text would lose digits": r"TPU1203|TPU1311 .*; not the number",
     "a mapping, where vLLM takes any text and does not look at it": r"--model-loader-extra-config. takes a mapping",
@@ -109,29 +109,29 @@ class Answer(NamedTuple):
     refusal: str | None
 
 
-def text_of(case: Case) -> str:
+def text_of(case: Case, version: str) -> str:
     serving, arguments = case.settings()
-    serving = {"image": f"vllm/vllm-tpu:v{flags.VLLM_VERSION}", **serving, "args": arguments}
+    serving = {"image": f"vllm/vllm-tpu:v{version}", **serving, "args": arguments}
     model = {"id": "google/gemma-4-E2B-it"}
     tree = {"version": 1, "name": "demo", "model": model, "tpu": {"type": case.context.tpu}, "serving": serving}
     return yaml.safe_dump(tree)
 
 
-def errors_of(case: Case) -> tuple[Diagnostic, ...]:
+def errors_of(case: Case, version: str) -> tuple[Diagnostic, ...]:
     """What `validate` refuses."""
     try:
-        profile = parse("p.yaml", MemoryReader({"p.yaml": text_of(case).encode()}), environment={})
+        profile = parse("p.yaml", MemoryReader({"p.yaml": text_of(case, version).encode()}), environment={})
         diagnostics = check([loading.deployment(profile, project=None, script=False)])
     except ProfileInvalid as refusal:
         diagnostics = refusal.diagnostics
     return tuple(d for d in diagnostics if d.severity is Severity.ERROR)
 
 
-def words_of(case: Case) -> tuple[str, ...] | None:
+def words_of(case: Case, version: str) -> tuple[str, ...] | None:
     """The words as they would be passed; None where no command line can say the value."""
     serving, arguments = case.settings()
-    values = {flags.find(FLAG_OF_KEY["serving", key]): value for key, value in serving.items()}
-    values |= {flags.find(name): value for name, value in arguments.items()}
+    values = {flags.find(FLAG_OF_KEY["serving", key], version): value for key, value in serving.items()}
+    values |= {flags.find(name, version): value for name, value in arguments.items()}
     words: list[str] = []
     for flag, value in values.items():
         assert flag is not None
@@ -146,18 +146,18 @@ def words_of(case: Case) -> tuple[str, ...] | None:
     return tuple(words)
 
 
-def every_case() -> Iterator[Case]:
+def every_case(version: str) -> Iterator[Case]:
     """Yield each sample of each flag, alone."""
-    for name in flags.names():
-        flag = flags.find(name)
+    for name in flags.names(version):
+        flag = flags.find(name, version)
         assert flag is not None
         if name not in _NOT_DRAWN:
             yield from (Case(flag, value) for value in samples(flag))
 
 
-def random_cases(rng: random.Random) -> Iterator[Case]:
+def random_cases(rng: random.Random, version: str) -> Iterator[Case]:
     """Yield cases without end: half of them alone, half beside others; each flag as likely as another."""
-    drawn = [flag for name in flags.names() if name not in _NOT_DRAWN and (flag := flags.find(name))]
+    drawn = [flag for name in flags.names(version) if name not in _NOT_DRAWN and (flag := flags.find(name, version))]
     several = [flag for flag in drawn if len(samples(flag)) > 12]
     while True:
         flag = rng.choice(drawn if rng.random() < 0.5 else several)
@@ -182,16 +182,16 @@ def kind_of(answer: Answer) -> str:
     return f"refused by vLLM alone: {why}" if why else "FALSE ACCEPT"
 
 
-def answers(cases: Iterator[Case], most: int | None, python: str) -> list[Answer]:
+def answers(cases: Iterator[Case], most: int | None, python: str, version: str) -> list[Answer]:
     tried: list[tuple[Case, tuple[str, ...]]] = []
     for case in cases:
-        words = words_of(case)
+        words = words_of(case, version)
         if words is not None:
             tried.append((case, words))
         if len(tried) == most:
             break
     refusals = ask(python, "configure_with_vllm.py", [words for _, words in tried])
-    return [Answer(case, errors_of(case), refusal) for (case, _), refusal in zip(tried, refusals, strict=True)]
+    return [Answer(case, errors_of(case, version), refusal) for (case, _), refusal in zip(tried, refusals, strict=True)]
 
 
 def described(answer: Answer) -> str:
@@ -206,6 +206,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-n", type=int, default=1000, help="how many profiles")
     parser.add_argument("-seed", type=int, default=1)
+    parser.add_argument("-release", default=flags.VLLM_VERSION, choices=releases.VERSIONS, help="that of VLLM_PYTHON")
     parser.add_argument("-every", action="store_true", help="every sample of every flag, once, instead of a draw")
     parser.add_argument("-all", action="store_true", help="print what one side alone refuses for a known reason, too")
     options = parser.parse_args()
@@ -213,9 +214,9 @@ def main() -> int:
     if not python:
         sys.exit("Set VLLM_PYTHON to a Python that has vLLM: its CPU build is enough.")
     if options.every:
-        tried = answers(every_case(), None, python)
+        tried = answers(every_case(options.release), None, python, options.release)
     else:
-        tried = answers(random_cases(random.Random(options.seed)), options.n, python)
+        tried = answers(random_cases(random.Random(options.seed), options.release), options.n, python, options.release)
     counts = Counter(map(kind_of, tried))
     for answer in tried:
         kind = kind_of(answer)

@@ -111,7 +111,7 @@ def _export(readings: LogReadings, profile: Profile | None, args: argparse.Names
     """Write what may be attached to an issue to a new file. Raise `errors.UsageError` if there is one already."""
     from tpudeploy.boot_log.export import report
     from tpudeploy.operations.written_files import write_files
-    from tpudeploy.pins import engine_of
+    from tpudeploy.pins import engine_of, registry_host
     from tpudeploy.version import VERSION
 
     names, head = dict[str, str](), [f"tpudeploy {VERSION}"]
@@ -119,7 +119,8 @@ def _export(readings: LogReadings, profile: Profile | None, args: argparse.Names
         names[name] = f"machine-{number}"
     if profile is not None:
         spec = profile.spec
-        names |= {spec.name: "DEPLOYMENT", spec.placement.project or "": "PROJECT"}
+        host = registry_host(spec.serving.image)
+        names |= {spec.name: "DEPLOYMENT", spec.placement.project or "": "PROJECT", host: "REGISTRY"}
         engine = engine_of(spec.serving.image, context.workspace([args.profile]).adapters.pins.read())
         head += [f"engine: {engine.title}", f"model: {spec.model.id}", f"slice: {spec.tpu.type}"]
     text = report(head, readings.texts, {name: other for name, other in names.items() if name})
