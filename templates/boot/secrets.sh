@@ -3,8 +3,9 @@
 
 read_secrets() {
   { set +x; } 2>/dev/null
-  report secrets "Reading ${#secret_variables[@]} from Secret Manager"
-  local index project
+  local index project count=${#secret_variables[@]} plural=s
+  [[ $count == 1 ]] && plural=
+  report secrets "Reading $count secret$plural"
   project=$(metadata_value project/project-id) || fail "The metadata server does not say which project this is"
   for index in "${!secret_variables[@]}"; do
     read_secret "${secret_resources[index]}"
