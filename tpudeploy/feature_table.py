@@ -143,6 +143,15 @@ _ROWS: Mapping[str, Feature] = {
         forms={"size": "size_command"},
         results={"Compiled": "compiled"},
     ),
+    "chat": Feature(
+        commands={
+            "chat": FeatureCommand(
+                group="Operate",
+                summary="Talk to a deployed model: a conversation, or one answer to what is piped in.",
+                module="command",
+            )
+        },
+    ),
     "cost": Feature(
         operations={"cost": "operation"},
         commands={

@@ -284,9 +284,18 @@ class Workspace(Methods):
         return confirmed_document(self.adapters.world(), deployment, document, is_trusted=is_trusted)
 
     def completion(
-        self, profile: config.Profile, prompt: str, *, max_tokens: int, on_piece: Callable[[str], None] | None = None
+        self,
+        profile: config.Profile,
+        prompt: str,
+        *,
+        max_tokens: int,
+        on_piece: Callable[[str], None] | None = None,
+        system: str = "",
+        model: str = "",
     ) -> Completion:
         """Return one completion from the published endpoint. `on_piece` gets each piece of text as it arrives.
+
+        `system` is the system prompt, `model` another served name than the deployment's own, such as an adapter's.
 
         Raise `errors.QueryFailed`, also for a server that completes no prompts.
         """
@@ -300,10 +309,11 @@ class Workspace(Methods):
         )
         try:
             return client.complete(
-                served_model(deployment),
+                model or served_model(deployment),
                 prompt,
                 max_tokens=max_tokens,
                 now=self.adapters.clock.now,
+                system=system,
                 on_piece=on_piece if on_piece is not None else lambda _: None,
             )
         except (NoAnswer, BadAnswer) as cause:

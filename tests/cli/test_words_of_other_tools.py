@@ -38,7 +38,6 @@ DELETES = ("down", "stop", "delete", "rm", "kill", "teardown", "remove", "clean"
         ("prune", "tpudeploy gc"),
         ("health", "tpudeploy status"),
         ("rollback", "roll-back.md"),
-        ("chat", "tpudeploy query"),
         ("scale", "replicas"),
         ("restart", "apply -replace"),
         ("ssh", "tpu-vm ssh"),

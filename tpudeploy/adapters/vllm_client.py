@@ -198,15 +198,39 @@ class VllmClient:
         max_tokens: int,
         now: Any,
         sampling: Mapping[str, Any] | None = None,
+        system: str = "",
         on_piece: Callable[[str], None] = _ignore_piece,
     ) -> Completion:
         """Return a chat completion, or a plain one if the model has no chat template. `now` returns seconds.
 
-        `sampling` are additional fields of the request, such as `temperature`. `on_piece` is called with each piece of
-        text as it arrives. Raise `NoAnswer` or `BadAnswer`.
+        `system` is the system prompt; it needs a chat template. `sampling` are more fields of the request, such as
+        `temperature`. `on_piece` is called with each piece of text as it arrives. Raise `NoAnswer` or `BadAnswer`.
         """
         with _expected():
-            return self._complete(model, prompt, {"max_tokens": max_tokens, **(sampling or {})}, now, on_piece)
+            more = {"max_tokens": max_tokens, **(sampling or {})}
+            try:
+                head = [{"role": "system", "content": system}] if system else []
+                chat = {"model": model, "messages": [*head, {"role": "user", "content": prompt}], **more}
+                return self._stream("/v1/chat/completions", chat, now, on_piece)
+            except BadAnswer as answer:
+                if system or answer.status != HTTPStatus.BAD_REQUEST or "chat template" not in answer.message:
+                    raise
+            return self._stream("/v1/completions", {"model": model, "prompt": prompt, **more}, now, on_piece)
+
+    def converse(
+        self,
+        model: str,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        now: Any,
+        sampling: Mapping[str, Any] | None = None,
+        on_piece: Callable[[str], None] = _ignore_piece,
+    ) -> Completion:
+        """Return the next answer of a conversation, whose messages have a role and content. Raise as `complete`."""
+        body = {"model": model, "messages": [*messages], "max_tokens": max_tokens, **(sampling or {})}
+        with _expected():
+            return self._stream("/v1/chat/completions", body, now, on_piece)
 
     def answer(self, task: Task, model: str, prompt: str, *, max_tokens: int, now: Any) -> Completion | TaskReply:
         """Return a proven answer of a server's task: a completion, or what its first pooling route says.
@@ -240,18 +264,6 @@ class VllmClient:
             return trial.prove(tree)
         except ValueError as cause:
             raise BadAnswer(HTTPStatus.OK, str(cause)) from cause
-
-    def _complete(
-        self, model: str, prompt: str, more: Mapping[str, Any], now: Any, on_piece: Callable[[str], None]
-    ) -> Completion:
-        chat = {"model": model, "messages": [{"role": "user", "content": prompt}], **more}
-        try:
-            return self._stream("/v1/chat/completions", chat, now, on_piece)
-        except BadAnswer as answer:
-            if answer.status != HTTPStatus.BAD_REQUEST or "chat template" not in answer.message:
-                raise
-        plain = {"model": model, "prompt": prompt, **more}
-        return self._stream("/v1/completions", plain, now, on_piece)
 
     def _stream(self, path: str, body: Mapping[str, Any], now: Any, on_piece: Callable[[str], None]) -> Completion:
         began = now()

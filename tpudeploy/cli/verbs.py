@@ -65,7 +65,7 @@ SENTENCES: Mapping[str, str] = {
         f"the server alone: {_DOCS}/change-a-server.md.",
     ),
     **dict.fromkeys(
-        ("chat", "ask", "prompt", "complete", "curl", "generate"),
+        ("ask", "prompt", "complete", "curl", "generate"),
         "`tpudeploy query PROFILE PROMPT` asks the endpoint a question, and `tpudeploy output` prints its address for "
         "any OpenAI client.",
     ),
@@ -80,7 +80,7 @@ SENTENCES: Mapping[str, str] = {
         f"`tpudeploy recommend` chooses a slice and settings, `tpudeploy compare` tries two: {_DOCS}/ab-test.md.",
     ),
     **dict.fromkeys(
-        ("campaign", "sweep", "benchmark", "load-test"),
+        ("sweep", "benchmark", "load-test"),
         f"`tpudeploy bench PROFILE` measures throughput and latency: {_DOCS}/benchmark.md.",
     ),
     **dict.fromkeys(

@@ -91,23 +91,30 @@ def query(
     prompt: str,
     *,
     max_tokens: int = 256,
+    system: str = "",
+    model: str = "",
     on_piece: Callable[[str], None] | None = None,
 ) -> Answer:
     """Ask a deployment's endpoint a question: the answer, and how fast it came.
 
+    `system` is the system prompt. `model` is another name that the server serves, such as that of an adapter.
     `on_piece` gets each piece of the text as it arrives. Raise `errors.QueryFailed`.
     """
     from tpudeploy import loading
-    from tpudeploy.domain.errors import QueryFailed
+    from tpudeploy.domain.errors import QueryFailed, UsageError
     from tpudeploy.domain.task import TASKS, is_absent_route
 
     opened = loading.profile(profile)
     deployment = workspace.deployment(opened, script=False)
     facts = TASKS[deployment.task.task]
+    if not facts.completions and (system or model):
+        raise UsageError(f"{deployment.name} serves {facts.serves}: it takes no system prompt and no other model.")
     if not facts.completions:
         return _ask(workspace, opened, deployment, prompt)
     try:
-        return Answer.from_completion(workspace.completion(opened, prompt, max_tokens=max_tokens, on_piece=on_piece))
+        return Answer.from_completion(
+            workspace.completion(opened, prompt, max_tokens=max_tokens, on_piece=on_piece, system=system, model=model)
+        )
     except QueryFailed as refusal:
         if not facts.trials or not is_absent_route(getattr(refusal.__cause__, "status", 0)):
             raise
@@ -143,6 +150,13 @@ OPERATION = Operation(
     arguments=(
         profile(),
         Argument(name="prompt", help="The question.", positional=True, is_required=True),
+        Argument(name="system", help="The system prompt.", default="", metavar="TEXT"),
+        Argument(
+            name="model",
+            help="Another name that the server serves, such as that of an adapter.",
+            default="",
+            metavar="NAME",
+        ),
         Argument(
             name="max_tokens",
             help="The largest number of tokens in the answer (default 256).",

@@ -13,13 +13,13 @@ FILE = "gemma-4-e2b-it.yaml"
 
 def test_a_model_id_serves_after_one_yes(cli: Open) -> None:
     at = cli()
-    done = at.run("up", MODEL, "-auto-approve")
-    assert done.code == 0, done.all
+    first = at.run("up", MODEL, "-auto-approve")
+    assert first.code == 0, first.all
     profile = yaml.safe_load((at.folder / FILE).read_text(encoding="utf-8"))
     assert (profile["model"]["id"], profile["tpu"]["type"], profile["lifecycle"]["end"]) == (MODEL, "v6e-1", "24h")
-    position = [done.out.index(part) for part in (f"{MODEL} on v6e-1, in ", "KV cache", "Plan:", "endpoint = ")]
+    position = [first.out.index(part) for part in (f"{MODEL} on v6e-1, in ", "KV cache", "Plan:", "endpoint = ")]
     assert position == sorted(position)
-    assert "/h" in done.out
+    assert "/h" in first.out
     again = at.run("up", MODEL, "-auto-approve")
     assert again.code == 0, again.all
     assert "No changes" in again.out
@@ -55,7 +55,7 @@ def test_a_model_that_cannot_be_sized_is_refused_before_anything_is_written(cli:
 
 def test_json_is_the_stream_of_apply(cli: Open) -> None:
     at = cli()
-    done = at.run("up", MODEL, "-auto-approve", "-json")
-    assert done.code == 0, done.all
-    rows = [json.loads(line) for line in done.out.splitlines()]
+    first = at.run("up", MODEL, "-auto-approve", "-json")
+    assert first.code == 0, first.all
+    rows = [json.loads(line) for line in first.out.splitlines()]
     assert rows[-1]["type"] == "report"

@@ -76,6 +76,7 @@ _WITH_MODULE = frozenset(
         "gc",
         "logs",
         "plan",
+        "query",
         "status",
         "validate",
     ]

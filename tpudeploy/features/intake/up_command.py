@@ -1,7 +1,7 @@
 """Serve a model from its id alone: write a profile, show its size, the plan and the price, ask, and apply.
 
 The profile has the facts of the model's family, the smallest slice that fits, its zones with the cheapest first, and an
-end 24 hours after it first serves. A second `up` goes on where the first one stopped. For anything else, change the
+end 24 hours after it first serves. A second `up` resumes the first one. For anything else, change the
 file and run `tpudeploy apply`.
 """
 
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         hint = "`tpudeploy apply PROFILE` creates or updates a deployment, and waits until it serves."
         raise UsageError(f"`up` takes a model id, and `{args.model}` is a file.", hint=hint)
     drafted = context.workspace().draft_profile(model=args.model, type=args.type)
-    path = _written(drafted, args.output, context)
+    path = _profile_file(drafted, args.output, context)
     if not args.json:
         context.terminal.data(f"{args.model} on {drafted.accelerator_type}, in {os.path.relpath(path)}.\n")
         (profile,) = context.load([str(path)], AS_WRITTEN)
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return apply.run(args, context)
 
 
-def _written(drafted: DraftedProfile, name: str | None, context: Context) -> Path:
+def _profile_file(drafted: DraftedProfile, name: str | None, context: Context) -> Path:
     """Return the file with the profile: a new one, or that of an earlier `up`, as long as it is unchanged."""
     from tpudeploy.features.intake.command import write
 
