@@ -343,7 +343,8 @@ BUDGET_WITHOUT_END = _code(
     "TPU1329",
     "A budget without an end",
     "A budget only holds what has an end: without one, a slice may cost any amount. Google ends a run after "
-    "placement.max_run_duration; lifecycle.end ends the deployment.",
+    "placement.max_run_duration; lifecycle.end ends the deployment, and lifecycle.hours each day. lifecycle.idle alone "
+    "is no end: while requests come, it never ends anything.",
     "lifecycle: {end: 24h}",
 )
 NEVER_IDLE = _code(

@@ -246,8 +246,11 @@ class Verified(_OfRequest):
 
 @frozen
 class Warned(_Event):
+    """A problem that ends no change. `code` is that of the error that ended the watch over a deployment, or ""."""
+
     message: str
     hint: str
+    code: str = ""
 
 
 @frozen

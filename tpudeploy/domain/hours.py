@@ -20,6 +20,7 @@ _ZONE = "[A-Za-z_]{1,32}(?:/[A-Za-z0-9_+-]{1,32}){0,2}"
 _LIST = f"{_DAY}(?:-{_DAY})?(?:,{_DAY}(?:-{_DAY})?){{0,6}}"
 HOURS_PATTERN = f"^(?:{_LIST} )?{_CLOCK}-(?:{_CLOCK}|24:00) {_ZONE}$"
 _MINUTE, _DAY_MINUTES, _WEEK = 60, 24 * 60, 7
+_MONTH_DAYS = 31
 
 
 class UnknownZone(ValueError):
@@ -65,6 +66,12 @@ class Hours:
     def seconds(self) -> int:
         """Return the time from opening to closing of one day, by the clock on the wall."""
         return (self.closes - self.opens) * _MINUTE
+
+    @property
+    def most_seconds_a_month(self) -> int:
+        """Return how long it runs at most in a month: in one of 31 days that begins on the least favorable weekday."""
+        counts = (sum((first + day) % _WEEK in self.days for day in range(_MONTH_DAYS)) for first in range(_WEEK))
+        return max(counts) * self.seconds
 
 
 @frozen

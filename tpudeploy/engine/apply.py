@@ -19,7 +19,7 @@ from tpudeploy.engine.cost_wall import CostWall
 from tpudeploy.engine.orphans import report_adopted, with_adopted
 from tpudeploy.engine.plan import plan_deployment
 from tpudeploy.engine.publish import EndpointPublisher, ask_router, keep_router, published_endpoints
-from tpudeploy.engine.schedule import run_all
+from tpudeploy.engine.schedule import ScheduledRun, run_all
 from tpudeploy.engine.session import open_session
 from tpudeploy.engine.strays import Listings
 from tpudeploy.engine.verify import Verifier
@@ -47,6 +47,7 @@ def apply(
     max_requests: int | None = None,
     ceiling: CostCeiling | None = None,
     on_started: Callable[[], None] = lambda: None,
+    beside: Iterable[ScheduledRun] = (),
 ) -> RunReport:
     """Carry out `plan`. The error of one deployment is in its outcome and stops no other.
 
@@ -57,7 +58,8 @@ def apply(
     that ends with `errors.BudgetExceeded`. A plan of one deployment raises `errors.StalePlan` before anything is done
     if the world no longer needs exactly these changes. In a plan of several, each deployment is checked by itself, and
     the others continue. A plan from a file holds as a whole, or `errors.StalePlan` is raised. `on_started` is called
-    once the plan holds and its approval is saved, before any request.
+    once the plan holds and its approval is saved, before any request. What is `beside` the deployments is stepped with
+    them, and ends with the last one.
 
     At the end, `sources` verify what serves against its declared settings. So are servers that failed the last
     verification, even without a change: `RunReport.not_in_effect` has their errors until they pass.
@@ -102,7 +104,7 @@ def apply(
     elif len(parts) == 1 and not changing[0].errors:
         # A single deployment begins here, so that a stale plan is raised and not an outcome.
         parts[0].start()
-    _run_to_the_end(world, parts, verifications)
+    _run_to_the_end(world, parts, verifications, beside)
     # A run keeps the router of its deployment. That of another one may have ended with its machine.
     for goal in unchanged:
         keep_router(world, goal)
@@ -180,10 +182,15 @@ def _endpoints(world: World, goals: Iterable[Goal], parts: Iterable[_DeploymentR
     return endpoints
 
 
-def _run_to_the_end(world: World, parts: Sequence[_DeploymentRun], verifications: Sequence[_Verification]) -> None:
+def _run_to_the_end(
+    world: World,
+    parts: Sequence[_DeploymentRun],
+    verifications: Sequence[_Verification],
+    beside: Iterable[ScheduledRun],
+) -> None:
     """Run all of them side by side. However that ends, each run that has begun is settled."""
     try:
-        run_all(world.clock, [*parts, *verifications], threads=world.threads)
+        run_all(world.clock, [*parts, *verifications], threads=world.threads, beside=beside)
     except (KeyboardInterrupt, errors.Interrupted):
         for run in _started_runs(parts):
             run.report_interruption()
@@ -488,9 +495,14 @@ class _Run:
         for change in self._changes:
             if self._is_reported:
                 # The change itself succeeded. This ends only the watch over it.
-                message, hint = error.message, error.hint
                 self._world.emit(
-                    events.Warned(at=self._world.clock.now(), address=change.address, message=message, hint=hint)
+                    events.Warned(
+                        at=self._world.clock.now(),
+                        address=change.address,
+                        message=error.message,
+                        hint=error.hint,
+                        code=error.code,
+                    )
                 )
             elif change in completed_changes:
                 now = self._world.clock.now()

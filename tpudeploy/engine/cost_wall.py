@@ -9,7 +9,7 @@ Why: decision 88 in docs/decisions.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tpudeploy.config.budgets import parse_budgets
@@ -19,20 +19,24 @@ from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.errors import BudgetExceeded
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import address
-from tpudeploy.domain.plan import Action, Goal
+from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.state import Attempt, Boot, State
 from tpudeploy.engine.session import holding_budgets, states_by_name
 from tpudeploy.ports import StateBackend, World
 from tpudeploy.reconcile.cost_wall import BudgetUse, CostSituation, Shortfall, budget_uses, shortfall
-from tpudeploy.reconcile.spend import charges, exposures, untracked_exposures
+from tpudeploy.reconcile.spend import Exposure, charges, exposures, untracked_exposures
 
 
 class CostWall:
     """The limits of one run."""
 
-    def __init__(self, world: World, ceiling: CostCeiling | None = None) -> None:
+    def __init__(
+        self, world: World, ceiling: CostCeiling | None = None, planned: Mapping[str, State] | None = None
+    ) -> None:
+        """For a plan, `planned` are the states of the deployments before it, each with what it would request."""
         self._world = world
         self._ceiling = ceiling
+        self._planned = planned
 
     def opened(self, deployment: Deployment, state: State) -> CostCheck | None:
         """Return a check of requests beside what the state has, or None if no limit holds for this deployment.
@@ -42,7 +46,7 @@ class CostWall:
         team = _team_budgets(self._world.state)
         if team is None and self._ceiling is None and deployment.cost_budget is None:
             return None
-        return CostCheck(self._world, deployment, state, team, self._ceiling)
+        return CostCheck(self._world, deployment, state, team, self._ceiling, planned=self._planned)
 
     def is_shared(self) -> bool:
         """Return whether a limit counts what several deployments cost. Raise as `opened`."""
@@ -81,6 +85,8 @@ class CostCheck:
         state: State,
         team: TeamBudgets | None,
         ceiling: CostCeiling | None,
+        *,
+        planned: Mapping[str, State] | None,
     ) -> None:
         self._deployment = deployment
         self._state = state
@@ -89,8 +95,19 @@ class CostCheck:
         self._now = world.clock.now()
         is_shared = _is_shared(team, ceiling)
         names = [name for name in world.state.names() if name != state.deployment] if is_shared else []
-        self._others = tuple(states_by_name(world.state, names).values()) if names else ()
-        self._charges = charges(world.state.ledger(), (state, *self._others), self._now)
+        others = states_by_name(world.state, names) if names else {}
+        self._charges = charges(world.state.ledger(), (state, *others.values()), self._now)
+        self._requested: frozenset[str] | None = None
+        if planned is not None:
+            tracked = (state, *others.values())
+            self._requested = frozenset(attempt.name for each in tracked for attempt in each.attempts)
+            others |= {name: each for name, each in planned.items() if is_shared and name != state.deployment}
+        self._others = tuple(others.values())
+
+    @property
+    def state(self) -> State:
+        """The state with each request that was admitted."""
+        return self._state
 
     def admit(self, replica: int, candidate: Candidate) -> Shortfall | None:
         """Return the limit that a request there would pass, or None: then it counts from now on."""
@@ -114,11 +131,18 @@ class CostCheck:
         others = [each for other in self._others for each in exposures(other, self._now)]
         alive = [each for each in own if each.name != name] + others
         alive += untracked_exposures(self._charges, self._now)
-        situation = CostSituation(charges=self._charges, exposures=alive, now=self._now)
+        situation = CostSituation(charges=self._charges, exposures=self._marked(alive), now=self._now)
         short = shortfall(situation, request, own=self._deployment.cost_budget, team=self._team, ceiling=self._ceiling)
         if short is None:
             self._state = replace(state, next_attempt=state.next_attempt + 1)
         return short
+
+    def _marked(self, alive: list[Exposure]) -> list[Exposure]:
+        """Return the exposures, of which those that nothing was requested for are marked as planned."""
+        requested = self._requested
+        if requested is None:
+            return alive
+        return [replace(e, is_planned=not e.is_untracked and e.name not in requested) for e in alive]
 
 
 def _team_budgets(backend: StateBackend) -> TeamBudgets | None:
@@ -149,11 +173,13 @@ def budgets_now(backend: StateBackend, deployments: Iterable[Deployment], now: f
 def planned_shortfalls(world: World, goals: Iterable[Goal]) -> Iterator[Diagnostic]:
     """Yield a warning for each slice of a plan that no place would be asked for, because it could exceed a budget.
 
-    Each deployment is counted beside what is alive, not beside the others of the plan. Raise as `CostWall.opened` does.
+    Deployments are counted in the order in which `apply` begins them: what one requests, the next has less of a budget
+    for. Raise as `CostWall.opened` does.
     """
-    wall = CostWall(world)
+    planned: dict[str, State] = {}
+    wall = CostWall(world, planned=planned)
     for goal in goals:
-        new_replicas = [change.replica for change in goal.changes if change.action is Action.CREATE]
+        new_replicas = [change.replica for change in goal.changes if _requests(goal, change)]
         if goal.deployment is None or not new_replicas:
             continue
         state = world.state.read(goal.name).state or State(deployment=goal.name, lineage="")
@@ -165,6 +191,13 @@ def planned_shortfalls(world: World, goals: Iterable[Goal]) -> Iterator[Diagnost
             if short is not None:
                 error = over_budget(goal.name, replica, short, outcome="would not be requested")
                 yield Diagnostic(code=error.code, message=error.message, severity=Severity.WARNING, hint=error.hint)
+        planned[goal.name] = check.state
+
+
+def _requests(goal: Goal, change: Change) -> bool:
+    """Return whether a change requests a slice beside what runs. One that deletes first waits for room."""
+    is_beside = goal.deployment is not None and goal.deployment.lifecycle.create_before_destroy
+    return change.action is Action.CREATE or (change.action is Action.REPLACE and is_beside)
 
 
 def _least_shortfall(check: CostCheck, replica: int, candidates: Iterable[Candidate]) -> Shortfall | None:

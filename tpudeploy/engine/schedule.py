@@ -5,7 +5,7 @@ Why: decision 9 in docs/decisions.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from heapq import heappop, heappush
@@ -25,8 +25,8 @@ class ScheduledRun(Protocol):
         ...
 
 
-def run_all(clock: Clock, runs: Iterable[ScheduledRun], *, threads: int) -> None:
-    """Step all runs to their end, at most `threads` of them at once.
+def run_all(clock: Clock, runs: Iterable[ScheduledRun], *, threads: int, beside: Iterable[ScheduledRun] = ()) -> None:
+    """Step all runs to their end, at most `threads` of them at once. Those `beside` them are stepped until then.
 
     The pause of a run begins when its own step has returned, so a step that takes minutes delays no other run. An
     exception of a step ends every sleep, and is raised here after the other steps have returned.
@@ -34,10 +34,12 @@ def run_all(clock: Clock, runs: Iterable[ScheduledRun], *, threads: int) -> None
     KeyboardInterrupt is raised at once: a call that Google does not answer would keep its thread for a minute. The
     intent of that call is in the state.
     """
+    beside = tuple(beside)
+    threads += len(beside)  # they take no turn from a deployment
     pool = ThreadPoolExecutor(max_workers=threads)
     try:
         with clock.workers() as workers:
-            _Schedule(clock, pool, workers, runs, threads=threads).finish()
+            _Schedule(clock, pool, workers, runs, threads=threads, beside=beside).finish()
     except KeyboardInterrupt:
         # Threads in a call to Google are not waited for: the user pressed Ctrl-C, and every intent is saved.
         pool.shutdown(wait=False, cancel_futures=True)
@@ -53,7 +55,14 @@ class _Schedule:
     """The runs that are not due yet, and those whose step is running."""
 
     def __init__(
-        self, clock: Clock, pool: ThreadPoolExecutor, workers: Workers, runs: Iterable[ScheduledRun], *, threads: int
+        self,
+        clock: Clock,
+        pool: ThreadPoolExecutor,
+        workers: Workers,
+        runs: Iterable[ScheduledRun],
+        *,
+        threads: int,
+        beside: Collection[ScheduledRun] = (),
     ) -> None:
         self._clock = clock
         self._pool = pool
@@ -62,12 +71,13 @@ class _Schedule:
         self._order = count()  # breaks ties: runs are not compared, and the one that was due first goes first
         self._due: list[tuple[float, int, ScheduledRun]] = []
         self._steps: dict[_Step, ScheduledRun] = {}
-        for run in runs:
+        self._beside = beside
+        for run in (*runs, *beside):
             self._add(run, 0.0)
 
     def finish(self) -> None:
-        """Step every run to its end."""
-        while self._due or self._steps:
+        """Step every run to its end, but for those beside them."""
+        while self._is_open():
             # The last run, or the only one, needs no thread.
             if len(self._due) == 1 and not self._steps:
                 self._step_in_caller()
@@ -75,6 +85,12 @@ class _Schedule:
             self._start_due()
             self._workers.wait(self._seconds_to_next_start(), self._has_returned)
             self._collect()
+
+    def _is_open(self) -> bool:
+        if not self._beside:
+            return bool(self._due or self._steps)
+        left = (*(run for _, _, run in self._due), *self._steps.values())
+        return any(run not in self._beside for run in left)
 
     def _step_in_caller(self) -> None:
         """Step the last run in the caller's thread, which receives Ctrl-C at once. One run is the common case."""

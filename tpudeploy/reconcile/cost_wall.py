@@ -31,24 +31,30 @@ class BudgetPeriod:
 
 @frozen
 class Shortfall:
-    """A limit that a request would pass. `waits`: it fits once what is leaving, or another open request, is gone."""
+    """A limit that a request would pass. `planned` is what the requests of a plan before this one would cost.
+
+    `waits`: it fits once what is leaving, or another open request, is gone.
+    """
 
     period: BudgetPeriod
     spent: float
     alive: float
     request: float
+    planned: float = 0.0
     waits: bool = False
 
     @property
     def arithmetic(self) -> str:
         """Return the sum, as messages show it."""
-        if inf in (self.request, self.alive):
+        if inf in (self.request, self.alive, self.planned):
             subject = "this request" if self.request == inf else "what is alive"
             return f"{subject} has no end or no known price"
-        total = self.spent + self.alive + self.request
+        total = self.spent + self.alive + self.planned + self.request
+        planned = f" + ${self.planned:.2f} for what this plan requests before it" if self.planned else ""
         return (
-            f"${self.spent:.2f} spent + ${self.alive:.2f} that what is alive may still cost + ${self.request:.2f} for"
-            f" this request = ${total:.2f}, and {self.period.key} is ${self.period.usd:.2f} {self.period.label}"
+            f"${self.spent:.2f} spent + ${self.alive:.2f} that what is alive may still cost{planned} +"
+            f" ${self.request:.2f} for this request = ${total:.2f}, and {self.period.key} is ${self.period.usd:.2f}"
+            f" {self.period.label}"
         )
 
 
@@ -164,16 +170,18 @@ def _scopes(
 def _shortfall(
     period: BudgetPeriod, charges: Sequence[Charge], alive: Sequence[Exposure], request: Exposure, now: float
 ) -> Shortfall | None:
-    spent, most = _spent(period, charges, now), _most(period, alive)
+    spent = _spent(period, charges, now)
+    most = _most(period, [each for each in alive if not each.is_planned])
+    planned = _most(period, [each for each in alive if each.is_planned])
     # A budget only holds what has an end.
     own = inf if request.until == inf else request.usd(period.since, period.until)
     limit = period.usd + _ROUNDING
     # What costs nothing in a period is not refused for it.
-    if not own or spent + most + own <= limit:
+    if not own or spent + most + planned + own <= limit:
         return None
     staying = [each for each in alive if not _may_go(each, request)]
     waits = spent + _most(period, staying) + own <= limit
-    return Shortfall(period=period, spent=spent, alive=most, request=own, waits=waits)
+    return Shortfall(period=period, spent=spent, alive=most, request=own, planned=planned, waits=waits)
 
 
 def _may_go(other: Exposure, request: Exposure) -> bool:

@@ -9,6 +9,7 @@ from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.reconcile import prices
+from tpudeploy.reconcile.machine_end import past_deletion
 from tpudeploy.reconcile.refusals import chips_of
 
 _LABELS = "placement.labels."
@@ -44,7 +45,8 @@ def departures(event: LedgerEvent, before: State, names: Iterable[str], now: flo
             released, granted, ended = attempt.releasing_at, attempt.granted_at, None
             if granted is not None:
                 # A release that came before the grant was refused: the slice was seen to run after it.
-                ended = now if released is None or released < granted else released
+                is_released = released is not None and released >= granted
+                ended = released if is_released else past_deletion(attempt, before, now)
             yield line_of(
                 event,
                 before.deployment,

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 
-from tpudeploy.config.scalars import Duration, Moment
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
 from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.ledger_lines import line_of
+from tpudeploy.reconcile.machine_end import LATE, longest_seconds, next_deletion
 
 _HOUR = 3600.0
-# Seconds after the end of a deployment in which its machine is deleted: the machine itself looks every minute.
-_LATE = 120.0
 # Seconds from the creation of a machine, since when it may be billed, until its grant is seen at the latest. Unverified
 # for Google Cloud: published boots took up to six minutes.
 _LANDING = 900.0
@@ -27,6 +25,7 @@ class Exposure:
 
     Either is infinite for a request without an end. `is_leaving`: it is being deleted, or Google took it.
     `is_open`: it may still be granted. `is_untracked`: a person took it out of its state, so that no run ends it.
+    `is_planned`: nothing was requested, a plan would do it.
     """
 
     deployment: str
@@ -40,6 +39,7 @@ class Exposure:
     is_leaving: bool = False
     is_open: bool = False
     is_untracked: bool = False
+    is_planned: bool = False
 
     def usd(self, since: float, until: float) -> float:
         """Return the most that it costs between two moments; infinite if its price is unknown."""
@@ -173,10 +173,11 @@ def with_own_ends(every: Iterable[Charge], states: Iterable[State], now: float) 
 
 def _exposure(state: State, replica: int, attempt: Attempt, now: float, *, ends_at: float = inf) -> Exposure:
     granted = attempt.granted_at
-    seconds, until = _longest(attempt), min(ends_at, _own_end(attempt, state))
+    seconds, until = _longest(attempt), min(ends_at, next_deletion(attempt, state, now))
     if granted is None:
-        # It may be granted at any moment until it lapses.
+        # It may be granted at any moment until it lapses. After its end, it runs until its machine has read that.
         since, seconds = attempt.asked_at, seconds + _LANDING
+        until = max(until, (now if attempt.expires_at is None else attempt.expires_at) + _LANDING)
         until = min(until, (inf if attempt.expires_at is None else max(attempt.expires_at, now)) + seconds)
     else:
         since, until = now, min(until, granted + seconds)
@@ -196,38 +197,10 @@ def _exposure(state: State, replica: int, attempt: Attempt, now: float, *, ends_
 
 def _longest(attempt: Attempt) -> float:
     """Return how long the machine runs at most from its grant on, in seconds: until Google or its own end ends it."""
-    hours, end = prices.run_hours(attempt), _end(attempt)
-    limits = [inf if hours is None else hours * _HOUR]
-    if isinstance(end, Duration):
-        limits.append(_start_seconds(attempt) + end + _LATE)
-    return min(limits)
-
-
-def _own_end(attempt: Attempt, state: State) -> float:
-    """Return the moment at which its deployment ends, as far as that is known already."""
-    end = _end(attempt)
-    if isinstance(end, Moment):
-        return end + _LATE
-    if isinstance(end, Duration) and state.serving_since is not None:
-        return state.serving_since + end + _LATE
-    return inf
-
-
-def _end(attempt: Attempt) -> Duration | Moment | None:
-    text = attempt.spec.get("lifecycle.end")
-    if text is None:
-        return None
-    try:
-        return Duration.parse(str(text))
-    except ValueError:
-        return Moment.parse(str(text))
+    hours = prices.run_hours(attempt)
+    return min(inf if hours is None else hours * _HOUR, longest_seconds(attempt))
 
 
 def seconds_beside_end(start_seconds: float) -> float:
     """Return how long a request may be billed beside its `lifecycle.end`: until it is seen, serves, and is deleted."""
-    return _LANDING + start_seconds + _LATE
-
-
-def _start_seconds(attempt: Attempt) -> float:
-    """Return the time in which it must serve: without an answer, its end counts from there."""
-    return Duration.parse(str(attempt.spec.get("health.timeout", "45m")))
+    return _LANDING + start_seconds + LATE

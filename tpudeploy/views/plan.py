@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import errors_in
+from tpudeploy.domain.hours import Hours
 from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.plan import (
     Action,
@@ -26,6 +27,7 @@ from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 from tpudeploy.views import drift
 
+_HOUR = 3600.0
 _NARROW = 80  # columns of a terminal below which the values of attributes do not begin in one column
 _SYMBOLS = {Action.CREATE: "+", Action.UPDATE: "~", Action.RESTART: "↻", Action.DESTROY: "-"}
 _MEANING = {
@@ -349,7 +351,18 @@ def _end(change: Change) -> Iterator[str]:
         yield f"it ends once no replica had a request for {idle}: {by_runs}"
     if hours is not None:
         yield f"it runs {hours}: at their end, {by_machine}"
+        yield from _month_of_hours(str(hours), change.usd_per_hour_most or usd, change.after.get("budget.month"))
         yield "in its hours, `apply -watch` or a scheduled `apply` starts it again; nothing else does"
+
+
+def _month_of_hours(text: str, usd_per_hour: float | None, budget: Json) -> Iterator[str]:
+    """Yield what a slice costs at most in a month of its hours, and that a budget does not last for one."""
+    if usd_per_hour is None:
+        return
+    usd = usd_per_hour * Hours.parse(text).most_seconds_a_month / _HOUR
+    yield f"in these hours, at most ${usd:.2f} a month at list price"
+    if isinstance(budget, int | float) and budget < usd:
+        yield f"budget.month: {budget:g} ends that earlier: then nothing is requested until the next month (UTC)"
 
 
 def _is_moment(end: Json) -> bool:

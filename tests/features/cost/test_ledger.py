@@ -122,6 +122,24 @@ def test_a_flex_start_run_that_nobody_saw_end_is_closed_by_its_own_end(cli: Open
     assert row["chip_hours"] == pytest.approx(2.0, abs=0.2)
 
 
+@pytest.mark.parametrize("key", ["hours: '08:00-19:00 UTC'", "end: 4h"])
+def test_a_machine_that_deleted_itself_is_closed_by_its_end_whenever_the_next_run_looks(cli: Open, key: str) -> None:
+    at = cli(nodes="simulated")  # 14:00
+    profile = at.write(f"{PROFILE}lifecycle: {{{key}}}\n")
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    for _ in range(300):
+        at.clock.sleep(60)  # the machine looks every minute
+    at.clock.sleep(17 * 3600)
+    assert not at.emulator.billed()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert "still running" not in at.run("cost").out or "hours" in key
+    first = min(billed(at))
+    began, ended = billed(at)[first]
+    assert ended is not None
+    in_ledger = ledger(at)[first]["chip_hours"] * 3600
+    assert ended - began <= in_ledger <= ended - began + 180, "never less than the bill"
+
+
 def test_costs_are_added_up_by_deployment_zone_model_label_and_day(cli: Open) -> None:
     at = cli(nodes="simulated")
     at.write(PROFILE + "  labels: {team: search}\n")

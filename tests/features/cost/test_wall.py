@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from command_line import INSTANCE, PROFILE, CommandLine, Open
 
@@ -75,6 +77,77 @@ def test_of_two_deployments_in_one_run_one_gets_the_last_dollar(cli: Open) -> No
         assert len(at.slices) == 1
         assert at.run("destroy", "-auto-approve", "gemma.yaml", "other.yaml").code == 0
         (at.folder / ".tpudeploy" / "budgets.yaml").unlink(missing_ok=True)
+
+
+def test_a_plan_of_several_counts_them_together_in_the_order_in_which_apply_requests_them(cli: Open) -> None:
+    at = cli()
+    at.write(PROFILE + END)
+    at.write(PROFILE.replace("name: gemma", "name: other") + END, "other.yaml")
+    budgets(at, f"day: {ROOM}\n")
+    for first, second in (("gemma", "other"), ("other", "gemma")):
+        plan = at.run("plan", f"{first}.yaml", f"{second}.yaml")
+        assert f"{second}[0] would not be requested" in plan.words
+        assert f"{first}[0] would not be requested" not in plan.words
+        sums = re.search(r"still cost \+ (\S+) for what this plan requests before it \+ (\S+) for", plan.words)
+        assert sums is not None
+        assert sums[1] == sums[2], "both cost the same"
+    refused = at.run("apply", "-auto-approve", "-parallelism", "1", "gemma.yaml", "other.yaml")
+    assert refused.code == 13
+    assert next(iter(at.slices)).startswith("gemma-"), "as the plan said"
+    budgets(at, f"day: {2 * ROOM}\n")
+    assert "would not be requested" not in at.run("plan", "gemma.yaml", "other.yaml").words
+
+
+def test_a_replacement_beside_what_runs_is_counted_in_the_plan_as_well(cli: Open) -> None:
+    at = cli()
+    profile = at.write(PROFILE + END + f"budget: {{day: {ROOM}}}\n")
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    words = ("-replace", "gemma[0]", profile)
+    assert "gemma[0] would not be requested, because it could exceed a budget" in at.run("plan", *words).words
+    at.write(PROFILE + END.replace("10h", "10h, replace: destroy-before-create") + f"budget: {{day: {ROOM}}}\n")
+    assert "would not be requested" not in at.run("plan", *words).words
+
+
+# 08:00 to 19:00: with the two minutes in which it is deleted, at most $15.45 on spot at $1.40 an hour.
+HOURS = "lifecycle: {hours: 'Mon-Fri 08:00-19:00 UTC'}\n"
+
+
+def test_hours_are_an_end_under_a_budget(cli: Open) -> None:
+    at = cli()  # a Monday, in the afternoon
+    profile = at.write(PROFILE + HOURS + "budget: {day: 10, month: 300}\n")
+    plan = at.run("plan", profile)
+    most = re.search(r"in these hours, at most \$(\S+) a month at list price", plan.out)
+    assert most is not None
+    assert float(most[1]) == pytest.approx(1.78 * 11 * 23, rel=0.01), "of the most expensive place"
+    assert "budget.month: 300 ends that earlier" in plan.out
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.words
+    assert "still running: at most $" in at.run("cost").out
+    at.clock.sleep(86400)
+    assert at.run("apply", "-auto-approve", profile).code == 0, "the next day has its own budget"
+    at.clock.sleep(86400)
+    refused = at.run("apply", "-auto-approve", profile, "-set", "budget.day=1")
+    assert (refused.code, "and budget.day is $1.00" in refused.words) == (13, True)
+    assert not at.emulator.billed()
+
+
+def test_at_night_a_slice_that_a_run_saw_to_be_gone_takes_nothing_from_the_team(cli: Open) -> None:
+    at = cli()
+    at.write(PROFILE + HOURS)
+    at.write(PROFILE.replace("name: gemma", "name: other") + "lifecycle: {end: 1h}\n", "other.yaml")
+    budgets(at, "day: 17\n")
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    at.clock.sleep(10 * 3600)
+    assert not at.emulator.billed()
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert at.run("apply", "-auto-approve", "other.yaml").code == 0
+
+
+def test_idle_alone_is_no_end(cli: Open) -> None:
+    at = cli()
+    profile = at.write(PROFILE + "lifecycle: {idle: 1h}\nbudget: {day: 1000}\n")
+    refused = at.run("validate", profile)
+    assert (refused.code, "TPU1329" in refused.all, "lifecycle.hours" in refused.all) == (1, True, True)
 
 
 def test_a_team_s_budget_refuses_what_has_no_end(cli: Open) -> None:

@@ -21,7 +21,7 @@ _ZONES: Path = ("placement", "zones")
 _RESERVATION: Path = ("placement", "reservation")
 _RUN: Path = ("placement", "max_run_duration")
 _BUDGET: Path = ("budget",)
-_END: Path = ("lifecycle", "end")
+_ENDS: tuple[Path, ...] = (_RUN, ("lifecycle", "end"), ("lifecycle", "hours"))
 _TYPE: Path = ("tpu", "type")
 _BACKEND: Path = ("placement", "backend")
 _VALID_UNTIL: Path = ("placement", "valid_until")
@@ -39,8 +39,8 @@ def flex_start(root: MapNode) -> Iterator[Diagnostic]:
 
 def budget_with_end(root: MapNode) -> Iterator[Diagnostic]:
     """Check that a deployment with a budget has an end."""
-    if look.entries(root, _BUDGET) and find(root, _RUN) is None and find(root, _END) is None:
-        hint = "add lifecycle: {end: 24h}"
+    if look.entries(root, _BUDGET) and not any(find(root, end) is not None for end in _ENDS):
+        hint = "add lifecycle: {end: 24h}; lifecycle.hours or placement.max_run_duration do, too"
         yield problem(
             codes.BUDGET_WITHOUT_END, "A budget needs an end", look.at(root, _BUDGET), path=_BUDGET, hint=hint
         )

@@ -70,8 +70,9 @@ class ProfileSpec(Section):
     )
     budget: BudgetSpec = Field(
         default_factory=unwritten(BudgetSpec),
-        description="What the deployment may cost at list price. It needs an end then: lifecycle.end, or "
-        "placement.max_run_duration. A team's budgets are in budgets.yaml beside the states. Default: no limit.",
+        description="What the deployment may cost at list price. It needs an end then: lifecycle.end, "
+        "lifecycle.hours or placement.max_run_duration. A team's budgets are in budgets.yaml beside the states. "
+        "Default: no limit.",
     )
     health: HealthSpec = Field(
         default_factory=unwritten(HealthSpec),
