@@ -27,8 +27,9 @@ class Feature(NamedTuple):
     """What a feature adds, by name, and the module of its folder that has it.
 
     `forms` add options to a command of another folder, `results` are public names of the library, `renders` what
-    `render` prints. `documents` is the module with the JSON Schemas of what operations do not return, `tools` that with
-    agents' tools beside those of its operations. `needs` are the features that it imports.
+    `render` prints. `companion` is the module of what runs beside the deployments of an apply, `documents` that with
+    the JSON Schemas of what operations do not return, `tools` that with agents' tools beside those of its operations.
+    `needs` are the features that it imports.
     """
 
     operations: Mapping[str, str] = {}
@@ -36,6 +37,7 @@ class Feature(NamedTuple):
     results: Mapping[str, str] = {}
     forms: Mapping[str, str] = {}
     renders: Mapping[str, str] = {}
+    companion: str = ""
     documents: str = ""
     tools: str = ""
     needs: tuple[str, ...] = ()
@@ -174,6 +176,7 @@ _ROWS: Mapping[str, Feature] = {
         forms={"init": "command"},
         results={"DraftedProfile": "operation"},
     ),
+    "notify": Feature(companion="companion", documents="documents"),
     "exports": Feature(renders=dict.fromkeys(_EXPORTS, "renderers")),
     "dashboard": Feature(
         commands={

@@ -273,6 +273,8 @@ def deployment(
     Without `script`, the startup script is only checked against that limit, which is faster. `own_files` are the
     project's in the script; without them they are read, the templates from `folder`.
     """
+    from tpudeploy.domain.frozen import replace
+    from tpudeploy.domain.notify import ignoring
     from tpudeploy.domain.pins import NONE
     from tpudeploy.node import render
     from tpudeploy.planning.resolve import resolve, resolve_without_script
@@ -281,13 +283,17 @@ def deployment(
     config_json = config_json_of(profile)
     files = own_files if own_files is not None else _own_files(profile, folder)
     if script:
-        return resolve(
+        resolved = resolve(
             profile, _templates(), project=project, config_json=config_json, own_files=files, lock=active_pins
         )
-    resolved = resolve_without_script(
-        profile, project=project, config_json=config_json, own_files=files, lock=active_pins
-    )
-    render.check_size(resolved, _templates)
+    else:
+        resolved = resolve_without_script(
+            profile, project=project, config_json=config_json, own_files=files, lock=active_pins
+        )
+        render.check_size(resolved, _templates)
+    if resolved.notify.targets and is_untrusted(profile):
+        # A stranger's profile decides neither what runs on this machine nor where it connects to.
+        return replace(resolved, notify=ignoring(resolved.notify, "its author is untrusted"))
     return resolved
 
 

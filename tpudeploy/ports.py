@@ -247,6 +247,20 @@ class StateBackend(Protocol):
         """
         ...
 
+    def outbox(self) -> tuple[str, str]:
+        """Return what runs have still to notify, as text, and its version; both are "" where nothing was written.
+
+        Raise `errors.StateUnreadable` if it cannot be read.
+        """
+        ...
+
+    def replace_outbox(self, text: str, *, over: str) -> str:
+        """Write it if its version is still `over`, and return the new one. Raise `errors.StateConflict` if it is not.
+
+        Raise `errors.StateError` if it cannot be written.
+        """
+        ...
+
     def enter(self, line: LedgerLine) -> None:
         """Add one line to the ledger; parallel additions are safe. Raise `errors.StateError`."""
         ...

@@ -93,6 +93,10 @@ class BudgetMeter:
             raise TimeoutError("timed out")
         return remaining
 
+    @property
+    def is_used_up(self) -> bool:
+        return self.size < 0 or self._ends <= time.monotonic()
+
     def count(self, size: int) -> None:
         """Take the bytes off the budget. Raise `OverBudget` if there are not as many."""
         self.size -= size
@@ -193,6 +197,7 @@ def fetch(
     *,
     method: str = "GET",
     headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
     follow: bool = False,
     allow: Callable[[str], bool] | None = None,
 ) -> HttpResponse:
@@ -207,7 +212,7 @@ def fetch(
     if url.startswith("http://"):
         handlers.append(urllib.request.ProxyHandler({}))
     request = urllib.request.Request(  # noqa: S310  only the two schemes have handlers
-        url, method=method, headers={"User-Agent": f"tpudeploy/{VERSION}", **(headers or {})}
+        url, body, method=method, headers={"User-Agent": f"tpudeploy/{VERSION}", **(headers or {})}
     )
     try:
         with _opened(urllib.request.build_opener(*handlers), request, meter.seconds()) as answer:

@@ -347,6 +347,13 @@ BUDGET_WITHOUT_END = _code(
     "is no end: while requests come, it never ends anything.",
     "lifecycle: {end: 24h}",
 )
+NOTIFY_TARGET = _code(
+    "TPU1348",
+    "A target that cannot be notified",
+    "A notification goes to an https URL (plain http to localhost only), or to a command, which gets it on its "
+    "standard input. No shell reads the command: quotes only group its words.",
+    "notify: [https://hooks.example/tpu, python3 notify.py]",
+)
 NEVER_IDLE = _code(
     "TPU1347",
     "An idle limit without statistics",

@@ -19,6 +19,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.hours import Hours
 from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.names import ROUTER, Zone
+from tpudeploy.domain.notify import Notify
 from tpudeploy.domain.router import Router
 from tpudeploy.domain.task import Task, TaskOrigin
 
@@ -279,7 +280,7 @@ class Deployment:
     its profile says, whatever defaults and pins add to that; "" without an end.
     At most `max_parallel_requests` of one replica exist at the same time, and their slices cost at most
     `search_usd_per_hour` together, if that is not None: see reconcile/prices.py. `cost_budget` is what it may cost, or
-    None for no limit: see reconcile/cost_wall.py.
+    None for no limit: see reconcile/cost_wall.py. `notify` are those that its runs tell what becomes of it.
     """
 
     name: str
@@ -308,6 +309,7 @@ class Deployment:
     router_machine: Deployment | None = None
     scale: Scale | None = None
     cost_budget: CostBudget | None = None
+    notify: Notify = Notify()
     on_demand_floor: int = 0
     floor_candidates: tuple[Candidate, ...] = ()
     indexes: tuple[int, ...] | None = None

@@ -12,6 +12,7 @@ from tpudeploy.domain.deployment import Candidate, Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
+from tpudeploy.domain.notify import Notify
 from tpudeploy.domain.serialization import to_json
 
 # The errors that can stop one deployment of a plan, by the code of the diagnostic. Any other code is of a check.
@@ -264,7 +265,7 @@ class Goal:
     this plan in a pipeline, or the run that it resumes; "" for a person. `errors` are the diagnostics that stop this
     deployment and no other. `scale` are the bounds of a deployment that may be scaled.
     `starts`: it has ended, and starts again. `forgets`: its machines deleted themselves at its end, and the state still
-    tracks them.
+    tracks them. `notify` are those that the run tells, also of a removal.
     """
 
     name: str
@@ -287,6 +288,7 @@ class Goal:
     scale: ScalePlan | None = None
     starts: bool = False
     forgets: bool = False
+    notify: Notify = Notify()
 
     @property
     def is_renewal(self) -> bool:

@@ -89,8 +89,8 @@ class _Schedule:
     def _is_open(self) -> bool:
         if not self._beside:
             return bool(self._due or self._steps)
-        left = (*(run for _, _, run in self._due), *self._steps.values())
-        return any(run not in self._beside for run in left)
+        open_runs = (*(run for _, _, run in self._due), *self._steps.values())
+        return any(run not in self._beside for run in open_runs)
 
     def _step_in_caller(self) -> None:
         """Step the last run in the caller's thread, which receives Ctrl-C at once. One run is the common case."""

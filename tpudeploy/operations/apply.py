@@ -60,6 +60,7 @@ def apply(
     from tpudeploy.engine import apply as engine
     from tpudeploy.engine.pins import hold, note_releases
     from tpudeploy.engine.refresh import record
+    from tpudeploy.operations.companions import accompanied, companions_of, heard_by
     from tpudeploy.pins import in_attributes
 
     if not isinstance(plan, Planned):
@@ -70,7 +71,8 @@ def apply(
     if plan.worst_error is not None and plan.stopping_errors:
         raise plan.worst_error
     adapters = workspace.adapters
-    world = adapters.world(on_event)
+    companions = companions_of(adapters, plan)
+    world = adapters.world(heard_by(companions, on_event))
     if plan.mode is Mode.REFRESH_ONLY:
         return Report.from_domain(record(world, plan))
     adapters.pins.read()  # an unusable lock file stops the run before anything is started
@@ -83,7 +85,8 @@ def apply(
         and isinstance(commit := goal.deployment.attributes.get("model.commit"), str)
     }
     seconds = _seconds(timeout)
-    with adapters.within(None if watch else seconds):  # a run that is kept alive outlives its timeout
+    # A run that is kept alive outlives its timeout.
+    with adapters.within(None if watch else seconds), accompanied(world, companions):
         report = engine.apply(
             world,
             plan,
@@ -95,6 +98,7 @@ def apply(
             max_requests=max_requests,
             ceiling=_ceiling(max_cost, plan, world.clock.now()),
             on_started=lambda: hold(world, adapters.pins, pins, checkpoints, _labels(plan)),
+            beside=companions,
         )
     note_releases(adapters.pins, adapters.boots.read(), [goal.deployment for goal in plan.goals if goal.deployment])
     return Report.from_domain(report)

@@ -114,6 +114,9 @@ def plan(
         facts=partial(_quota, adapters),
         sources=adapters.verify_sources if attest else None,
     )
+    notify = {each.name: each.notify for each in deployments}
+    goals = (dataclasses.replace(goal, notify=notify.get(goal.name, goal.notify)) for goal in new_plan.goals)
+    new_plan = dataclasses.replace(new_plan, goals=tuple(goals))
     short = planned_shortfalls(world, new_plan.goals) if scope.mode is Mode.NORMAL else ()
     diagnostics = (*new_plan.diagnostics, *not_pinned(pins.unknown, deployments), *short)
     return Plan.from_domain(dataclasses.replace(new_plan, diagnostics=diagnostics), backend=adapters.backend)

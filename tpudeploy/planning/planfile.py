@@ -14,6 +14,7 @@ from tpudeploy.catalog.generations import FORMER_NAMES
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.errors import PlanTooNew, PlanUnreadable
 from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.notify import ignoring
 from tpudeploy.domain.plan import Goal, Plan
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.planning.plan_print import plan_print
@@ -23,6 +24,7 @@ from tpudeploy.serialization.typed import read
 FORMAT = "tpudeploy.plan/1"
 _FAMILY = "tpudeploy.plan/"
 _BEGINNING = 200
+_NOT_BY_FILE = "a plan file has no targets"
 # Keys that a later version added to the same format, so a file of an earlier version may lack them.
 _ADDED_LATER = frozenset(
     {
@@ -91,7 +93,16 @@ def _checked_plan(document: dict[str, Any], source: str) -> Plan:
         _check_name_of_slice(goal, source)
     if not _is_equal(document, json.loads(json.dumps(_printed(plan)))):
         raise _unreadable(source, "what it shows is not what it would do")
-    return replace(plan, source=source)
+    return replace(plan, goals=tuple(map(_without_notify, plan.goals)), source=source)
+
+
+def _without_notify(goal: Goal) -> Goal:
+    """Return the goal without whom to notify: no file that is not a profile of its user says what runs here."""
+    goal = replace(goal, notify=ignoring(goal.notify, _NOT_BY_FILE))
+    deployment = goal.deployment
+    if deployment is None:
+        return goal
+    return replace(goal, deployment=replace(deployment, notify=ignoring(deployment.notify, _NOT_BY_FILE)))
 
 
 def _check_name_of_slice(goal: Goal, source: str) -> None:
@@ -138,6 +149,7 @@ def _is_equal(document: Any, printed: Any) -> bool:
 
 def _lean(goal: Goal) -> Goal:
     """Return the goal without the origins, which its changes have. One of them decides something: see desired.py."""
+    goal = _without_notify(goal)
     if goal.deployment is None:
         return goal
     origins = {path: at for path, at in goal.deployment.origins.items() if path == CONTAINER_NAME}

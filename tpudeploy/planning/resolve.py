@@ -56,6 +56,7 @@ from tpudeploy.domain.deployment import (
 from tpudeploy.domain.ending import End, IdleLimit
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
+from tpudeploy.domain.notify import Notify
 from tpudeploy.domain.pins import NONE, Pins
 from tpudeploy.domain.router import Router, RouterHost, RouterKind
 from tpudeploy.node import render
@@ -214,6 +215,7 @@ def _resolve_all_but_name(
         health=_health(spec.health),
         lifecycle=_lifecycle(spec.lifecycle),
         cost_budget=_cost_budget(spec.budget),
+        notify=Notify(targets=spec.notify, secret=spec.notify_key or ""),
         compile_cache=compile_cache(spec, container, kind),
         mirror=mirror,
         startup_script=Script(""),
@@ -466,7 +468,7 @@ def _attributes(
 ) -> Iterator[tuple[str, Json]]:
     """Yield the attributes of one replica: the resolved profile, flat, each pin after what it pins.
 
-    `replicas`, `version`, `name` and `extends` are not attributes of a replica.
+    `replicas`, `notify`, `version`, `name` and `extends` are not attributes of a replica.
     """
     defaults: dict[str, Any] = {
         "placement.project": deployment.project,
@@ -495,7 +497,8 @@ def _attributes(
             yield pin, target
 
 
-_NO_ATTRIBUTES = frozenset({"version", "name", "extends", "replicas"})
+# They are of no replica: what exists does not depend on them.
+_NO_ATTRIBUTES = frozenset({"version", "name", "extends", "notify", "notify_key", "replicas"})
 # Mappings whose entries are attributes of their own; any other mapping is one value (a JSON argument, say).
 _OPEN = frozenset({"secrets", "placement.labels", "serving.args", "serving.env"})
 _PLAIN = frozenset({str, int, float, bool})  # these types themselves: a quantity is a number with a text

@@ -26,7 +26,7 @@ _RACES = 8  # attempts, because an endpoint may change between our read and our 
 class BucketState:
     """Stores PREFIX/state/NAME.json and NAME.lock, PREFIX/endpoints/NAME.json, PREFIX/zones/ and PREFIX/ledger/.
 
-    It reads PREFIX/budgets.yaml.
+    It reads PREFIX/budgets.yaml, and keeps PREFIX/outbox.json.
 
     See `ports.StateBackend`. A version is a generation. In addition to the port's errors, every method may raise
     `errors.Fault` and `errors.Denied`.
@@ -142,6 +142,21 @@ class BucketState:
         with self._reading(key):
             stored_object = self._objects.get(key)
         return None if stored_object is None else (self._objects.name(key), stored_object.content)
+
+    def outbox(self) -> tuple[str, str]:
+        key = f"{self._prefix}outbox.json"
+        with self._reading(key):
+            stored_object = self._objects.get(key)
+        if stored_object is None:
+            return "", ""
+        return stored_object.content.decode(errors="replace"), str(stored_object.generation)
+
+    def replace_outbox(self, text: str, *, over: str) -> str:
+        key = f"{self._prefix}outbox.json"
+        try:
+            return str(self._objects.write(key, text.encode(), over=int(over or 0)))
+        except Moved as cause:
+            raise errors.StateConflict(f"{self._objects.name(key)} was written by another run.") from cause
 
     def enter(self, line: LedgerLine) -> None:
         text = ledger.format_line(line)

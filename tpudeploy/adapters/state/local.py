@@ -25,14 +25,15 @@ from tpudeploy.serialization import capacity_history, ledger, statefile
 # What is read and kept of the zone history: its last 1,500 to 3,000 entries, which take 20 ms of CPU once a run.
 _HISTORY, _HISTORY_BYTES = "zones.jsonl", 512 * 1024
 _LEDGER = "ledger.jsonl"
+_OUTBOX = "outbox.json"
 BUDGETS = "budgets.yaml"  # which a person writes
-_OWN_FILES = f"{_HISTORY}\n{_LEDGER}\n.gitignore"  # that git ignores in a folder of the user
+_OWN_FILES = f"{_HISTORY}\n{_LEDGER}\n{_OUTBOX}\n.gitignore"  # that git ignores in a folder of the user
 _MAX_EARLIER = 10  # earlier states of a deployment: a hunt writes 10 in a few minutes, a user's command writes one
 
 
 class LocalState:
-    """Stores `folder`/state/NAME.json, NAME.lock, earlier/, `folder`/zones.jsonl, `folder`/ledger.jsonl and
-    `folder`/../endpoints/NAME.json.
+    """Stores `folder`/state/NAME.json, NAME.lock, earlier/, `folder`/zones.jsonl, `folder`/ledger.jsonl,
+    `folder`/outbox.json and `folder`/../endpoints/NAME.json.
 
     See `ports.StateBackend`.
     """
@@ -203,6 +204,23 @@ class LocalState:
             return None
         except OSError as cause:
             raise _unreadable(self._folder.path / BUDGETS, cause) from cause
+
+    def outbox(self) -> tuple[str, str]:
+        try:
+            content = self._folder.read(_OUTBOX)
+        except FileNotFoundError:
+            return "", ""
+        except OSError as cause:
+            raise _unreadable(self._folder.path / _OUTBOX, cause) from cause
+        return content.decode(errors="replace"), _digest(content).hex()
+
+    def replace_outbox(self, text: str, *, over: str) -> str:
+        if self.outbox()[1] != over:
+            raise errors.StateConflict(f"{self._folder.path / _OUTBOX} was written by another run.")
+        with self._folder.writing(_OUTBOX):
+            self._folder.hide_from_git(_OWN_FILES)
+        self._folder.replace(_OUTBOX, text)
+        return _digest(text.encode()).hex()
 
     def enter(self, line: LedgerLine) -> None:
         with self._folder.writing(_LEDGER):

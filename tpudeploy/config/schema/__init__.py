@@ -74,6 +74,19 @@ class ProfileSpec(Section):
         "lifecycle.hours or placement.max_run_duration. A team's budgets are in budgets.yaml beside the states. "
         "Default: no limit.",
     )
+    notify: Words = Field(
+        default=(),
+        description="Whom to tell that the deployment serves, failed or ended, and that 80 % of a budget are spent: "
+        "https URLs, which get a signed JSON document, and commands, which get it on their standard input, without a "
+        "shell. `apply`, `destroy` and `apply -watch` send it, whichever sees it first. Default: none.",
+        examples=[["https://hooks.example/tpu", "python3 notify.py"]],
+    )
+    notify_key: Text | None = Field(
+        None,
+        description="Secret Manager id of the key that signs what `notify` sends to URLs, or a full resource name with "
+        "version; the run reads it with your identity. Default: the environment variable TPUDEPLOY_NOTIFY_KEY.",
+        examples=["notify-key"],
+    )
     health: HealthSpec = Field(
         default_factory=unwritten(HealthSpec),
         description="When a deployment counts as serving. Default: the defaults of its keys.",
