@@ -68,6 +68,7 @@ def test_every_module_that_a_row_names_is_there_with_what_it_is_named_for(name: 
     for title, module in row.renders.items():
         assert title in import_module(f"{home}.{module}").RENDERERS
     assert all(module.DOCUMENTS for module in modules("documents"))
+    assert all(module.companion for module in modules("companion"))
 
 
 @pytest.mark.parametrize("name", FEATURES)

@@ -27,6 +27,7 @@ FOUND_BY_NAME: Mapping[str, frozenset[str]] = {
     r"tpudeploy\.(operations\..+|features\..+operation)": frozenset({"OPERATION", "OPERATIONS"}),
     r"tpudeploy\.features\..+\.tools": frozenset({"ANSWERS", "RESOURCES", "RESPONSES", "WRITING"}),
     r"tpudeploy\.features\..+\.documents": frozenset({"DOCUMENTS"}),
+    r"tpudeploy\.features\..+\.companion": frozenset({"companion"}),
     r"tpudeploy\.features\..+\.renderers": frozenset({"RENDERERS", "JSON_TEXTS"}),
     r"tpudeploy\.emulator\.machine\.(ray|real_engine|vllm\.main)": frozenset({"run"}),
     r"tpudeploy\.cli\.options": frozenset({"events"}),  # a row of an operation names it

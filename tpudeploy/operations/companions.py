@@ -23,7 +23,7 @@ class RunCompanion(Protocol):
         """Take note of an event of the run, from any thread."""
         ...
 
-    def open(self, world: World) -> None:
+    def begin(self, world: World) -> None:
         """Begin, before anything of the plan does."""
         ...
 
@@ -31,7 +31,7 @@ class RunCompanion(Protocol):
         """See `engine.schedule.ScheduledRun`."""
         ...
 
-    def close(self, world: World, *, is_interrupted: bool) -> None:
+    def end(self, world: World, *, is_interrupted: bool) -> None:
         """End, after everything of the plan has, however that was."""
         ...
 
@@ -61,10 +61,10 @@ def heard_by(
 
 @contextmanager
 def accompanied(world: World, companions: Iterable[RunCompanion]) -> Iterator[None]:
-    """Open the companions of a run, and close them at its end."""
+    """Let the companions of a run begin before it, and end after it."""
     companions = tuple(companions)
     for each in companions:
-        each.open(world)
+        each.begin(world)
     is_interrupted = False
     try:
         yield
@@ -73,4 +73,4 @@ def accompanied(world: World, companions: Iterable[RunCompanion]) -> Iterator[No
         raise
     finally:
         for each in companions:
-            each.close(world, is_interrupted=is_interrupted)
+            each.end(world, is_interrupted=is_interrupted)

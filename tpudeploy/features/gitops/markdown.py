@@ -92,10 +92,10 @@ def failure(message: str, hint: str, diagnostics: Sequence[Diagnostic], *, run_u
 
 def _budget_note(use: BudgetUse) -> str:
     whose = f" of {code(use.deployment)}" if use.deployment else ""
-    left = f"**${use.remainder:.2f} left**" if use.remainder >= 0 else f"**${-use.remainder:.2f} over**"
+    remainder = f"**${use.remainder:.2f} left**" if use.remainder >= 0 else f"**${-use.remainder:.2f} over**"
     return (
         f"- {code(use.period.key)}{whose}, {use.period.label}: ${use.spent:.2f} spent, at most ${use.alive:.2f} more"
-        f" until the ends of what runs, {left} of ${use.period.usd:.2f}"
+        f" until the ends of what runs, {remainder} of ${use.period.usd:.2f}"
     )
 
 

@@ -53,7 +53,7 @@ class _Backoff:
 
 
 class Companion:
-    """A `engine.schedule.ScheduledRun`, opened before the deployments run, and closed after that, however they end."""
+    """A `engine.schedule.ScheduledRun` that begins before the deployments do, and ends after them, however that was."""
 
     def __init__(self, adapters: Adapters, plan: Plan, operators: Iterable[str]) -> None:
         self._adapters = adapters
@@ -74,7 +74,7 @@ class Companion:
             with self._failures_lock:
                 self._failures.append((event.at, event.address, event.code, event.message))
 
-    def open(self, world: World) -> None:
+    def begin(self, world: World) -> None:
         """Enter what the states say before the run, and what a removal makes true: afterwards nothing says it."""
         self._world = world
         for name, why in self._ignored.items():
@@ -84,11 +84,11 @@ class Companion:
 
     def step(self) -> float | None:
         """Look at the states, and send what is news. Return the seconds until the next look."""
-        assert self._world is not None, "opened before"
+        assert self._world is not None, "it has begun"
         self._look(self._world)
         return _EVERY
 
-    def close(self, world: World, *, is_interrupted: bool) -> None:
+    def end(self, world: World, *, is_interrupted: bool) -> None:
         """Send what is left, within seconds, and say once what could not be sent."""
         for pause in () if is_interrupted else _LAST_PAUSES:
             if pause:
