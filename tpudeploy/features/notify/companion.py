@@ -3,7 +3,7 @@
 It never delays a deployment, and no error of it ends one. It goes by what the states say, not by what it heard: so
 whatever kills a run, the next one tells it. Only a failure, which no state has, is told by the run that has it.
 
-Why: decision 90 in docs/decisions.md.
+Why: decision 91 in docs/decisions.md.
 """
 
 from __future__ import annotations
