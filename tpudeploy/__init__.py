@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tpudeploy.features import *  # noqa: F403 - results of features, by their own list
     from tpudeploy.loading import Profile as Profile
     from tpudeploy.operations.details import MemoryLayout as MemoryLayout
+    from tpudeploy.operations.doctor import FixScript as FixScript
     from tpudeploy.operations.doctor import Preconditions as Preconditions
     from tpudeploy.operations.explain import Explanation as Explanation
     from tpudeploy.operations.force_unlock import Unlocked as Unlocked
@@ -72,6 +73,7 @@ _HOMES = {
     "MetricsReport": ("tpudeploy.operations.metrics", "MetricsReport"),
     "Orphans": ("tpudeploy.operations.gc", "Orphans"),
     "Outputs": ("tpudeploy.operations.output", "Outputs"),
+    "FixScript": ("tpudeploy.operations.doctor", "FixScript"),
     "Preconditions": ("tpudeploy.operations.doctor", "Preconditions"),
     "Rendered": ("tpudeploy.operations.render", "Rendered"),
     "ReportedHost": ("tpudeploy.operations.report_host", "ReportedHost"),

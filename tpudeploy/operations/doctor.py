@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tpudeploy.availability.diagnosis import Diagnosis, FindingGrade
 from tpudeploy.domain import exits
@@ -50,10 +50,30 @@ class Preconditions(Result):
         return view(self.diagnosis, paint, width=width, emulated=self.emulated)
 
 
-def doctor(workspace: Workspace, profile: OneProfile, *, refresh: bool = False) -> Preconditions:
+@result
+class FixScript(Result):
+    """The commands for what a profile's project lacks, as a bash script. `failures` are what stops an apply."""
+
+    FORMAT = "fix-script"
+    IS_VERBATIM = True
+    script: Annotated[str, "bash, which asks for values of secrets and holds none"]
+    failures: int
+
+    @property
+    def exit_code(self) -> int:
+        return exits.CHECK_FAILED if self.failures else exits.SUCCESS
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        return self.script.rstrip("\n")
+
+
+def doctor(
+    workspace: Workspace, profile: OneProfile, *, refresh: bool = False, fix_script: bool = False
+) -> Preconditions | FixScript:
     """Check every precondition of a profile in its Google Cloud project, with what to do. Creates nothing.
 
-    An answer that Google does not give is marked as unknown.
+    An answer that Google does not give is marked as unknown. With `fix_script`, return the commands for what is missing
+    as a script instead.
     """
     from tpudeploy import loading
     from tpudeploy.availability.doctor import diagnose
@@ -75,7 +95,12 @@ def doctor(workspace: Workspace, profile: OneProfile, *, refresh: bool = False) 
         holder=workspace.or_unknown(lambda: adapters.states.holder(deployment.name)),
         reports=_reports(workspace, state),
     )
-    return Preconditions(emulated=adapters.is_emulated, diagnosis=diagnose(case))
+    diagnosis = diagnose(case)
+    if fix_script:
+        from tpudeploy.availability.fix_script import fix_script as script_of
+
+        return FixScript(script=script_of(diagnosis), failures=diagnosis.count(FindingGrade.FAIL))
+    return Preconditions(emulated=adapters.is_emulated, diagnosis=diagnosis)
 
 
 def _reports(workspace: Workspace, state: State | Unknown | None) -> Mapping[str, BootReport | Unknown | None]:
@@ -97,8 +122,9 @@ OPERATION = Operation(
     arguments=(
         profile(),
         flag("refresh", "Read hardware and prices again; they are cached for a day.", for_agents=False),
+        flag("fix_script", "Print the gcloud commands for what is missing, as a script, instead."),
     ),
-    results=(Preconditions,),
+    results=(Preconditions, FixScript),
     title="Check preconditions",
     tool="doctor",
 )
