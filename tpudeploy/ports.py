@@ -308,7 +308,7 @@ class EngineSource(Protocol):
 
 
 class BootStore(Protocol):
-    """The boots that were verified here. It never raises: a run is worth more than its record."""
+    """The boots that were verified here, or where the states are. It never raises: a run is worth more than that."""
 
     def read(self) -> tuple[BootRecord, ...]:
         """Return the boots, oldest first."""

@@ -216,7 +216,12 @@ class Adapters:
         from tpudeploy.adapters.boot_file import BootFile
         from tpudeploy.adapters.state.disk import Folder
 
-        return BootFile(Folder(self._local_folder, root=self.folder), emulated=self.is_emulated)
+        own = BootFile(Folder(self._local_folder, root=self.folder), emulated=self.is_emulated)
+        if self._bucket is None:
+            return own
+        from tpudeploy.adapters.state.bucket import BucketBoots
+
+        return BucketBoots(self._objects(self._bucket.name), self._bucket.prefix, own)
 
     @cached_property
     def _creates(self) -> dict[Backend, CreateBudget]:

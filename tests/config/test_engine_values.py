@@ -129,3 +129,18 @@ def test_shared_tensors_of_one_rank_need_workers_that_are_spawned() -> None:
     (problem,) = problems(text)
     assert "VLLM_WORKER_MULTIPROC_METHOD: spawn" in problem.hint
     assert problems(text + "  env: {VLLM_WORKER_MULTIPROC_METHOD: spawn}\n") == ()
+
+
+@pytest.mark.parametrize(
+    "flag", ["additional_config", "speculative_config", "compilation_config", "kv_transfer_config"]
+)
+@pytest.mark.parametrize("text", ["'{broken'", "'{\"a\": '", "'{}}'"])
+def test_text_that_begins_like_a_mapping_and_is_none_is_refused_on_its_line(flag: str, text: str) -> None:
+    codes = {problem.code for problem in problems(with_serving(f"args: {{{flag}: {text}}}"))}
+    assert "TPU1311" in codes
+
+
+@pytest.mark.parametrize("word", ["flashinfer_moe_ep_mega_cutedsl", "flashinfer_moe_ep_mega_deep_gemm"])
+def test_a_kernel_of_cuda_is_refused_in_each_release_that_has_it(word: str) -> None:
+    refusals = problems(with_serving(f"args: {{moe_backend: {word}}}", "vllm/vllm-tpu:v0.31.0"))
+    assert any("kernel of CUDA" in each.message for each in refusals)

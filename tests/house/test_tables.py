@@ -46,7 +46,7 @@ from tpudeploy.sizing.checks import CHECKS
 from tpudeploy.sizing.checks.check import Check
 from tpudeploy.workspace import Workspace
 
-STATELESS = {"validate", "size", "explain", "version"}  # they read profiles and tables alone
+STATELESS = {"validate", "explain", "version"}  # they read profiles and tables alone
 # Options of a command for the plan, or the proposal, that its operation is then given.
 _OF_AN_EARLIER_STEP = {
     "apply": {"adopt", "replace", "refresh_only", "start", "target"},

@@ -398,3 +398,24 @@ def test_the_first_state_of_a_run_that_was_thought_dead_is_no_riddle_and_the_nex
     assert list(at.slices.values()) == ["ACTIVE"]
     assert json.loads(objects(at)["team/state/gemma.json"])["lineage"] == "0" * 32
     late.adapters.states.close()
+
+
+def test_a_boot_that_a_colleague_verified_tells_how_far_off_size_is(cli: Open, tmp_path: Path) -> None:
+    at = cli()
+    at.write()
+    assert at.run(*APPLY, *BACKEND).code == 0
+    (line,) = [content for name, content in objects(at).items() if name.startswith("team/boots/")]
+    record = json.loads(line)
+    assert record["model"] == "google/gemma-4-E2B-it"
+    assert "127." not in line.decode(), "no address"
+    there = neighbour(at, tmp_path)
+    (boot,) = json.loads(there.run("size", "gemma.yaml", "--json", *BACKEND).out)["boots"]
+    assert boot == record
+    assert json.loads(there.run("size", "gemma.yaml", "--json").out)["boots"] == []
+
+
+def test_a_bucket_that_takes_no_boot_stops_no_run_and_the_boot_is_kept_here(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "iam-denied", "method": "storage.objects.list"}])
+    at.write()
+    result = at.run("size", "gemma.yaml", "--json", *BACKEND)
+    assert json.loads(result.out)["boots"] == []

@@ -12,6 +12,8 @@ from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.verify import EngineReport, ReplicaVerification, Verdict, VerifiedSetting
 from tpudeploy.loading import Profile, sized
+from tpudeploy.serialization.boot_records import format_record, parse_records
+from tpudeploy.verify.calibration import record_of
 from tpudeploy.verify.settings import verify_settings
 
 MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")
@@ -199,3 +201,17 @@ def test_a_prediction_holds_within_its_tolerance(tmp_path: Path, name: str, shar
     verification = verify_settings(deployment, EngineReport(cache={name: str(predicted * share)}), address="gemma[0]")
     setting = next(setting for setting in verification.settings if setting.name == name)
     assert (setting.verdict, setting.is_written) == (verdict, False)
+
+
+def test_a_record_of_a_boot_has_weights_room_for_programs_and_phases_beside_what_was_predicted() -> None:
+    text = LOG.read_text(encoding="utf-8")
+    deployment = sized(Profile.from_text(MEASURED))
+    report = EngineReport(log=effective_settings(text), phases={"weights": 12.5})
+    verification = verify_settings(deployment, report, address="gemma[0]", slice_name="slice")
+    record = record_of(deployment, verification, report, at=7.0)
+    assert record is not None
+    for name in ("weights_bytes", "kv_cache_bytes", "program_room_bytes", "hbm_bytes"):
+        assert abs(record.deviation(name) or 0) < (0.05 if name == "program_room_bytes" else 0.005), name
+    assert "program_bytes" in record.predicted
+    assert record.phases == {"weights": 12.5}
+    assert parse_records(format_record(record)) == (record,)

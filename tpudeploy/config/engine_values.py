@@ -16,6 +16,8 @@ from tpudeploy.config.nodes import Entry, MapNode, Node, Path, ScalarNode, find,
 from tpudeploy.config.rules import look
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 
+MOE_OF_CUDA = ("flashinfer_moe_ep_mega_cutedsl", "flashinfer_moe_ep_mega_deep_gemm")
+
 # The flags that register more names for another one.
 _PLUGINS = {"tool-call-parser": "tool-parser-plugin", "reasoning-parser": "reasoning-parser-plugin"}
 _ADAPTER_FLAGS = ("max-loras", "max-lora-cls-labels", "lora-dtype", "max-cpu-loras", "default-mm-loras")
@@ -89,7 +91,11 @@ def _place(node: Node, refusal: values.ValueRefusal) -> tuple[Location, str | No
 
 
 def mapping(value: Any) -> Mapping[str, Any] | None:
-    tree = json.loads(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
+    """Return a mapping, written as such or as JSON, or None. Text that is no JSON is reported elsewhere."""
+    try:
+        tree = json.loads(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
+    except (ValueError, RecursionError):
+        return None
     return tree if isinstance(tree, Mapping) else None
 
 
@@ -252,8 +258,8 @@ def _classes(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _kernels(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Check as vLLM 0.32.0 config/kernel.py validate_flashinfer_moe_ep_model does: only DeepSeek-V4 on CUDA has it."""
-    if tree.get("moe_backend") == "flashinfer_moe_ep_mega_deep_gemm":
+    """Check as vLLM's config/kernel.py validate_flashinfer_moe_ep_model does: only DeepSeek-V4 on CUDA has them."""
+    if tree.get("moe_backend") in MOE_OF_CUDA:
         yield f"moe_backend {tree['moe_backend']} does not work on TPU: it is a kernel of CUDA", "leave it out"
     if tree.get("linear_backend_per_quant") == {}:
         yield "linear_backend_per_quant needs at least one item", "leave it out"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 
 from tpudeploy.domain.frozen import frozen
 
@@ -11,7 +12,9 @@ from tpudeploy.domain.frozen import frozen
 class BootRecord:
     """One boot that was verified. `at` is in seconds since the epoch, and `release` is what the engine reported.
 
-    `digest` is that of the image, "" for one without a pin. Figures have the names of verified settings.
+    `digest` is that of the image, "" for one without a pin. Figures have the names of verified settings and of the
+    parts of a chip's memory, in bytes. `phases` are the parts of the start by the engine's log, in seconds; none where
+    its log was not read.
     """
 
     at: float
@@ -22,6 +25,7 @@ class BootRecord:
     accelerator_type: str
     predicted: Mapping[str, float]
     measured: Mapping[str, float]
+    phases: Mapping[str, float] = field(default_factory=dict)
 
     def deviation(self, name: str) -> float | None:
         """Return measured / predicted - 1, or None where one of them is not known."""

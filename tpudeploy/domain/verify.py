@@ -22,12 +22,14 @@ class EngineReport:
     """The values that the engine reports, by source; an empty source gave nothing.
 
     `api` is from /v1/models and /version, `cache` from the labels of `vllm:cache_config_info` in /metrics, `log` from
-    the boot log. Values are verbatim. `silent` says for each source that gave nothing why.
+    the boot log. Values are verbatim. `phases` are the parts of the start in that log, in seconds. `silent` says for
+    each source that gave nothing why.
     """
 
     api: Mapping[str, str] = field(default_factory=dict)
     cache: Mapping[str, str] = field(default_factory=dict)
     log: Mapping[str, str] = field(default_factory=dict)
+    phases: Mapping[str, float] = field(default_factory=dict)
     silent: Mapping[str, str] = field(default_factory=dict)
 
 

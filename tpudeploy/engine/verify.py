@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tpudeploy.boot_log.read import read as read_log
 from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
@@ -102,13 +103,13 @@ class Verifier:
         return is_new
 
     def _verify(self, sources: VerifySources, deployment: Deployment, servers: Sequence[VerifiedServer]) -> None:
-        verifications = together(self._world.threads, lambda s: verify_as_applied(sources, deployment, s), servers)
-        for server, verification in zip(servers, verifications, strict=True):
+        verified = together(self._world.threads, lambda s: _verified(sources, deployment, s), servers)
+        for server, (applied, verification, report) in zip(servers, verified, strict=True):
             self._world.emit(_event(server, verification, at=self._world.clock.now()))
             if verification.broken:
                 self.not_in_effect.append(_error(verification))
             self._verifications[server.attempt.name] = verification
-            record = record_of(deployment, verification, at=self._world.clock.now())
+            record = record_of(applied, verification, report, at=self._world.clock.now())
             if record is not None:
                 sources.boots.add(record)
 
@@ -163,7 +164,14 @@ def _machines(state: State, observed: Observed) -> Iterator[VerifiedServer]:
 
 
 def verify_as_applied(sources: VerifySources, deployment: Deployment, server: VerifiedServer) -> ReplicaVerification:
-    """Verify a replica against what its slice was last given. Never raises: what cannot be read fails no apply.
+    """Verify a replica against what its slice was last given. Never raises: what cannot be read fails no apply."""
+    return _verified(sources, deployment, server)[1]
+
+
+def _verified(
+    sources: VerifySources, deployment: Deployment, server: VerifiedServer
+) -> tuple[Deployment, ReplicaVerification, EngineReport]:
+    """Return what a slice was last given, its verification, and the report that this is by.
 
     Its boot log is read only where API and metrics leave open what the profile says: Logging answers sixty reads a
     minute for a whole project.
@@ -173,17 +181,19 @@ def verify_as_applied(sources: VerifySources, deployment: Deployment, server: Ve
         # `lifecycle.ignore_changes`, or a profile that has changed since: the slice was given something else.
         applied = sources.applied(deployment, server.attempt.spec)
     if applied is None:
-        return ReplicaVerification(
+        unread = ReplicaVerification(
             address=address(deployment.name, server.replica),
             slice_name=server.attempt.name,
             settings=(),
             silent={"profile": "this version cannot read the settings that it was given"},
         )
+        return deployment, unread, EngineReport()
     report = sources.engine.read_facts(_of_its_project(applied, server), server.slice, server.health)
     verification = _verification(applied, server, report)
-    if not verification.is_open:
-        return verification
-    return _verification(applied, server, _with_log(sources, server, report))
+    if verification.is_open:
+        report = _with_log(sources, server, report)
+        verification = _verification(applied, server, report)
+    return applied, verification, report
 
 
 def _of_its_project(deployment: Deployment, server: VerifiedServer) -> Deployment:
@@ -198,11 +208,12 @@ def _verification(deployment: Deployment, server: VerifiedServer, report: Engine
 
 def _with_log(sources: VerifySources, server: VerifiedServer, report: EngineReport) -> EngineReport:
     try:
-        log = effective_settings("\n".join(sources.logs.lines(server.attempt.ref)))
-        why = "it has no lines from the engine yet"
+        text = "\n".join(sources.logs.lines(server.attempt.ref))
+        log, why = effective_settings(text), "it has no lines from the engine yet"
     except errors.CloudError as error:
-        log, why = {}, error.message
-    return replace(report, log=log) if log else replace(report, silent={**report.silent, "log": why})
+        text, log, why = "", {}, error.message
+    phases = {phase.name: phase.seconds for phase in read_log(text).phases if phase.seconds is not None} if log else {}
+    return replace(report, log=log, phases=phases) if log else replace(report, silent={**report.silent, "log": why})
 
 
 def _event(server: VerifiedServer, verification: ReplicaVerification, *, at: float) -> events.Verified:

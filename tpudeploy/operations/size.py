@@ -198,5 +198,4 @@ OPERATION = Operation(
     access=Access.OFFLINE,
     title="Predict memory",
     tool="size",
-    options=(),
 )

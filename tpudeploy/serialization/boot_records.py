@@ -33,6 +33,7 @@ def _parse(line: str) -> BootRecord | None:
             at=float(tree["at"]),
             predicted=_figures(tree["predicted"]),
             measured=_figures(tree["measured"]),
+            phases=_figures(tree.get("phases", {})),
             **{name: str(tree[name]) for name in _TEXTS},
         )
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from tpudeploy.domain.boots import BootRecord
+from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.verify import ReplicaVerification
+from tpudeploy.domain.verify import EngineReport, ReplicaVerification
 from tpudeploy.pins import digest_in
 from tpudeploy.sizing.numbers import parse_number
+from tpudeploy.verify.details import memory_of
 
 _FIGURES = ("num_blocks", "kv_cache_tokens", "kv_bytes_per_token", "graphs", "compile_seconds")
 
 
-def record_of(deployment: Deployment, verification: ReplicaVerification, *, at: float) -> BootRecord | None:
+# The parts of a chip's memory by their names for people (`details.memory_of`).
+_SHARES = {
+    "weights": "weights_bytes",
+    "KV cache": "kv_cache_bytes",
+    "programs need": "program_bytes",
+    "room for programs": "program_room_bytes",
+    "HBM": "hbm_bytes",
+}
+
+
+def record_of(
+    deployment: Deployment, verification: ReplicaVerification, report: EngineReport, *, at: float
+) -> BootRecord | None:
     """Return the record of a boot, or None if its engine reported no release."""
     release = verification.value("version")
     if not release:
@@ -19,6 +33,10 @@ def record_of(deployment: Deployment, verification: ReplicaVerification, *, at: 
     settings = {setting.name: setting for setting in verification.settings if setting.name in _FIGURES}
     predicted = {name: parse_number(setting.declared) for name, setting in settings.items()}
     measured = {name: parse_number(setting.value) for name, setting in settings.items()}
+    if isinstance(deployment.budget, HbmBudget):
+        shares = {_SHARES[share.name]: share for share in memory_of(deployment.budget, report)}
+        predicted |= {name: share.planned for name, share in shares.items()}
+        measured |= {name: share.measured for name, share in shares.items()}
     return BootRecord(
         at=at,
         engine=deployment.engine.kind.value,
@@ -28,4 +46,5 @@ def record_of(deployment: Deployment, verification: ReplicaVerification, *, at: 
         accelerator_type=deployment.accelerator.name,
         predicted={name: value for name, value in predicted.items() if value is not None},
         measured={name: value for name, value in measured.items() if value is not None},
+        phases=report.phases,
     )

@@ -18,7 +18,7 @@ def details(deployment: Deployment, report: EngineReport, verification: ReplicaV
         address=verification.address,
         slice_name=verification.slice_name,
         facts=tuple(_facts(deployment, report, verification)),
-        memory=tuple(_memory(budget, report)) if isinstance(budget, HbmBudget) else (),
+        memory=tuple(memory_of(budget, report)) if isinstance(budget, HbmBudget) else (),
         process_bytes=None if resident is None else round(resident),
         silent=verification.silent,
     )
@@ -52,7 +52,7 @@ def _facts(deployment: Deployment, report: EngineReport, verification: ReplicaVe
     yield from verified(("bytes of a token", "kv_bytes_per_token"), ("graphs", "graphs"))
 
 
-def _memory(budget: HbmBudget, report: EngineReport) -> Iterator[Share]:
+def memory_of(budget: HbmBudget, report: EngineReport) -> Iterator[Share]:
     """Yield the parts of a chip. The rest beside weights and cache is for programs, whose size no log reports."""
     chips = budget.engine.tensor_parallel
     # Used and limit of the first chip, once the cache was allocated: `hbm=[(28.76, 31.24)]`.

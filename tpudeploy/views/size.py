@@ -45,6 +45,7 @@ _ORIGINS = {
     EngineOrigin.LOCK_FILE: ", by the lock file",
     EngineOrigin.BOOT: ", as it reported at its last boot",
 }
+_CALIBRATED = ("num_blocks", "kv_cache_tokens", "graphs", "weights_bytes", "program_room_bytes")
 _DOUBT = "may run out of memory while it compiles"
 _MOST_FAILURES = 12
 _COLUMNS = ("slice", "TP x DP", "KV", "util", "length", "KV tokens", "at once", "from", "cold start")
@@ -62,7 +63,7 @@ def boots(records: Sequence[BootRecord]) -> str:
     """Return the line about verified boots of this kind: how many, and how far off the last prediction was."""
     if not records:
         return ""
-    deviations = {name: records[-1].deviation(name) for name in ("num_blocks", "kv_cache_tokens", "graphs")}
+    deviations = {name: records[-1].deviation(name) for name in _CALIBRATED}
     texts = [f"{name} {value:+.2%}" for name, value in deviations.items() if value is not None]
     last = f"; of the last one, measured against predicted: {', '.join(texts)}" if texts else ""
     return f"\n  boots: {words.plural(len(records), 'verified boot')} of this engine, model and slice{last}"

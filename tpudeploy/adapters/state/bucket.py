@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from tpudeploy.adapters.google.objects import BucketObjects, Moved
 from tpudeploy.adapters.state import stored
 from tpudeploy.adapters.state.aside import Aside
 from tpudeploy.adapters.state.bucket_locks import BucketLocks
 from tpudeploy.domain import errors
+from tpudeploy.domain.boots import BootRecord
 from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.ledger import LedgerLine
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State
-from tpudeploy.ports import Clock, Snapshot
-from tpudeploy.serialization import capacity_history, ledger, statefile
+from tpudeploy.ports import BootStore, Clock, Snapshot
+from tpudeploy.serialization import boot_records, capacity_history, ledger, statefile
 
 _SUFFIX = ".json"
 _EARLIER = 20  # earlier states to read; the bucket may hold any number
@@ -207,15 +208,47 @@ class BucketState:
 # An object cannot be appended to, and one that many runs rewrite takes about one write per second. So the zone log
 # has an object per finished request, with its line in the metadata, which a list returns. Keys count down, so that the
 # list begins with the latest.
-_LINE = "tried"
+_LINE, _BOOT = "tried", "boot"
 _MAX_READ = 1000  # the latest ones; one page of a list
 _LATEST_TIME = 9_999_999_999_999  # milliseconds since the epoch: keys count down from here
+
+
+class BucketBoots:
+    """See `ports.BootStore`. The boots that all runs of a bucket verified, and those of this machine.
+
+    One that the bucket does not take, such as from a caller who may only read it, is kept on this machine alone.
+    """
+
+    def __init__(self, objects: BucketObjects, prefix: str, own: BootStore) -> None:
+        self._objects = objects
+        self._folder = f"{prefix}boots/"
+        self._own = own
+
+    def read(self) -> tuple[BootRecord, ...]:
+        try:
+            entries = self._objects.list_under(self._folder, limit=_MAX_READ)
+        except errors.CloudError:
+            entries = ()
+        of_bucket = boot_records.parse_records("\n".join(entry.metadata.get(_BOOT, "") for entry in entries))
+        others = [record for record in self._own.read() if record not in of_bucket]
+        return tuple(sorted((*of_bucket, *others), key=lambda record: record.at))
+
+    def add(self, record: BootRecord) -> None:
+        self._own.add(record)
+        line = boot_records.format_record(record)
+        with suppress(errors.CloudError, Moved):
+            key = _countdown_key(self._folder, record.at)
+            self._objects.write(key, line.encode(), over=0, metadata={_BOOT: line.strip()})
+
+
+def _countdown_key(folder: str, at: float) -> str:
+    return f"{folder}{max(0, _LATEST_TIME - round(at * 1000)):013d}-{uuid.uuid4().hex[:12]}.json"
 
 
 def _add_to_history(objects: BucketObjects, folder: str, tried: HistoryEntry) -> None:
     """Add one finished request to the log. Raise `errors.StateError`."""
     line = capacity_history.format_entry(tried)
-    key = f"{folder}{max(0, _LATEST_TIME - round(tried.at * 1000)):013d}-{uuid.uuid4().hex[:12]}.json"
+    key = _countdown_key(folder, tried.at)
     try:
         objects.write(key, line.encode(), over=0, metadata={_LINE: line.strip()})
     except (errors.CloudError, Moved) as cause:

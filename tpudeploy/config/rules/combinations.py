@@ -130,7 +130,7 @@ _NOT_ON_TPU: Mapping[str, _NotOnTpu] = {
     "kda-prefill-backend": _NotOnTpu(
         "these kernels are for CUDA and ROCm", "auto, or leave it out", ("flashkda", "fused")
     ),
-    "moe-backend": _NotOnTpu("it is a kernel of CUDA", values=("flashinfer_moe_ep_mega_deep_gemm",)),
+    "moe-backend": _NotOnTpu("it is a kernel of CUDA", values=engine_values.MOE_OF_CUDA),
     "return-sampling-mask": _NotOnTpu(_RUNNER),
     "ubatch-size": _NotOnTpu(_OVERLAP, only=(0, 1, "0", "1", "none", "")),
     "watermark-config": _NotOnTpu(_RUNNER),
