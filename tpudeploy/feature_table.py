@@ -103,6 +103,18 @@ _ROWS: Mapping[str, Feature] = {
         documents="documents",
         needs=("benchmark", "accuracy"),
     ),
+    "tune": Feature(
+        operations=dict.fromkeys(("tune", "tune_result"), "operation"),
+        commands={
+            "tune": FeatureCommand(
+                group="Measure",
+                summary="Find the best flags for a load on its slice, below a cost ceiling.",
+                module="command",
+            )
+        },
+        results={"Tuned": "operation"},
+        needs=("benchmark", "accuracy", "ab_test"),
+    ),
     "gitops": Feature(
         commands={
             "ci": FeatureCommand(

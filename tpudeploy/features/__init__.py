@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from tpudeploy.features.intake.operation import draft_profile as _draft_profile
     from tpudeploy.features.rehearsal.operation import Rehearsal as Rehearsal
     from tpudeploy.features.rehearsal.operation import rehearse as _rehearse
+    from tpudeploy.features.tune.operation import Tuned as Tuned
+    from tpudeploy.features.tune.operation import tune as _tune
+    from tpudeploy.features.tune.operation import tune_result as _tune_result
 
 
 class FeatureMethods:
@@ -73,3 +76,5 @@ class FeatureMethods:
         compare = _compare
         recommend = _recommend
         compile = _compile
+        tune = _tune
+        tune_result = _tune_result

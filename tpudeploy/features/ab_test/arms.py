@@ -55,7 +55,7 @@ def parsed(text: str) -> ArmFlag:
     path, equals, rest = text.partition("=")
     if not equals or not path.strip():
         raise UsageError(f"`{text}` does not name a path with two values.", hint=_FORM)
-    values = tuple(part.strip() for part in _parts(rest))
+    values = tuple(part.strip() for part in split_values(rest))
     if len(values) != _TWO:
         count = f"{len(values)} values" if len(values) > 1 else "one value"
         raise UsageError(f"`{text}` has {count}; an A/B compares two.", hint=_FORM)
@@ -146,7 +146,7 @@ def setting(path: str) -> str:
     return _SETTINGS.get(name, name.rpartition(".")[2])
 
 
-def _parts(text: str) -> Iterator[str]:
+def split_values(text: str) -> Iterator[str]:
     """Split at each comma outside of lists, mappings and quoted text."""
     depth, quote, part = 0, "", ""
     for character in text:

@@ -1,0 +1,73 @@
+"""The flags that suit a load best: raced in place on the slice that serves, claimed by an interval, written as an overlay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+from command_line import CommandLine, Open
+
+LOAD = ("-concurrency", "32", "-context", "512", "-output", "64")
+SEQUENCES = ("-try", "serving.max_num_seqs=64,128")
+SPECULATION = ("-try", 'serving.args.speculative_config={"method": "ngram", "num_speculative_tokens": 3}')
+TUNE = ("tune", "gemma.yaml", *LOAD, "-max-cost", "5", "-auto-approve")
+
+
+@pytest.fixture
+def at(cli: Open) -> CommandLine:
+    at: CommandLine = cli(boot={"boot_seconds": 60, "paced": True, "noise": 0.003})
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    return at
+
+
+def tuned(at: CommandLine, *words: str) -> Mapping[str, Any]:
+    result = at.run(*TUNE, *words, "--json")
+    assert result.code == 0, result.all
+    tree: Mapping[str, Any] = json.loads(result.out)
+    return tree
+
+
+def test_the_overlay_has_only_what_is_better_with_its_interval(at: CommandLine) -> None:
+    tree = tuned(at, *SEQUENCES, "-out", "overlay.yaml", "-pull-request", "body.md")
+    assert tree["finding"] == "better", tree
+    assert tree["settings"] == {"serving.max_num_seqs": "64"}
+    assert 0 < tree["low"] < tree["change"] < tree["high"]
+    assert tree["usd"] < 5
+    text = (at.folder / "overlay.yaml").read_text()
+    assert yaml.safe_load(text) == {"serving": {"max_num_seqs": 64}}
+    assert "On the emulator: no figure here" in text
+    assert at.run("validate", "gemma.yaml", "-f", "overlay.yaml").code == 0
+    body = (at.folder / "body.md").read_text()
+    assert "95 % interval" in body
+    assert "On the emulator: no figure here" in body
+    assert at.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0, "it serves as its profile says again"
+
+
+def test_a_tuning_that_is_killed_measures_nothing_twice(at: CommandLine) -> None:
+    for after in (400.0, 900.0, 1700.0):
+        at.left_or_killed(after, *TUNE, *SEQUENCES)
+    tree = tuned(at, *SEQUENCES)
+    assert tree["finding"] == "better"
+    runs = [trial["run"] for trial in tree["trials"]]
+    assert len(set(runs)) == len(runs)
+    stored = [json.loads(file.read_text()) for file in (at.folder / ".tpudeploy" / "runs").glob("2*.json")]
+    places = [run["turn"]["place"] for run in stored]
+    assert sorted(places) == list(range(len(runs))), "each measurement has one run"
+    before = at.clock.now()
+    again = tuned(at, *SEQUENCES)
+    assert again["settings"] == tree["settings"]
+    assert at.clock.now() - before < 60, "a finished tuning is only shown"
+    assert at.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0
+
+
+def test_what_was_not_there_is_gone_at_the_end(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 60, "paced": True})
+    at.write()
+    tree = tuned(at, *SEQUENCES)
+    assert tree["finding"] == "better"
+    assert at.emulator.billed() == (), "nothing is billed any more"
+    bill = sum(row.ended - row.began for row in at.emulator.bill() if row.ended is not None)
+    assert bill / 3600 * tree["usd_per_hour"] < 5

@@ -1,0 +1,85 @@
+"""What only the command line has of `tune`: approval, live rows, and the deployment as it was after an interrupt."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from tpudeploy.cli.approval import approve
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.interrupts import stopping_gracefully
+from tpudeploy.cli.operation_command import add_arguments, prepare, show
+from tpudeploy.domain.errors import Interrupted
+from tpudeploy.features.benchmark.cell_rows import CellRows
+from tpudeploy.features.tune.operation import OPERATIONS
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.events import Event
+    from tpudeploy.features.tune.search import Step
+    from tpudeploy.features.tune.tuning import Tuning
+
+_TUNE = OPERATIONS["tune"]
+_INTERRUPTED = "Interrupted: all complete measurements are kept. The deployment is brought back next."
+_AGAIN = "Run the same command again to continue; nothing is measured twice."
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add_arguments(parser, _TUNE)
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.features.tune.service import TuneListener, Tunings
+
+    terminal = context.terminal
+    call = prepare(_TUNE, args, context)
+    workspace, values = call.opened, call.values
+    proposal = workspace.tune(**{**values, "dry_run": True})
+    if args.dry_run:
+        show(proposal, context)
+        return proposal.exit_code
+    terminal.explain(proposal.as_text(terminal.paint))
+    approve(args, context, _TUNE)
+    rows = TuneRows(context)
+    listener = TuneListener(
+        on_step=rows.step,
+        on_event=rows.event,
+        on_point=rows.cells.begin_cell,
+        on_cell=rows.cells.end_cell,
+        on_message=terminal.talk,
+    )
+    try:
+        with stopping_gracefully(workspace.adapters.stop, rows.cells.talk, message=_INTERRUPTED, is_last=False):
+            result = workspace.tune(**values, reset=args.auto_approve, listener=listener)
+    except (KeyboardInterrupt, Interrupted) as cause:
+        # The interrupt has stopped the workspace, so another one brings the deployment back.
+        other = context.unstopped().workspace()
+        with stopping_gracefully(other.adapters.stop, rows.cells.talk):
+            Tunings(other).bring_back(proposal.tuning, values["profile"], on_event=rows.event)
+        raise Interrupted("Interrupted. The deployment is as it was before.", hint=_AGAIN) from cause
+    finally:
+        rows.cells.clear()
+    show(result, context)
+    return result.exit_code
+
+
+class TuneRows:
+    """Prints a heading for each measurement and a row for each cell. Events of a restart replace one another."""
+
+    def __init__(self, context: Context) -> None:
+        self._terminal = context.terminal
+        self.cells = CellRows(context.terminal)
+
+    def step(self, tuning: Tuning, step: Step) -> None:
+        from tpudeploy.features.tune import view
+
+        self.cells.talk("\n" + view.step(tuning, step, self._terminal.paint))
+
+    def event(self, event: Event) -> None:
+        from tpudeploy.domain import events
+        from tpudeploy.views.events import line
+
+        text = line(event, self._terminal.paint)
+        if isinstance(event, events.ChangeFailed | events.Warned | events.LockWaiting):
+            self.cells.talk(text)
+        elif not isinstance(event, events.Outlook | events.LockHeld | events.ChangeLeft):
+            self.cells.passing(text)

@@ -1,0 +1,333 @@
+"""The search of a tuning: which settings to measure next, which can still win, and what can be claimed. It is pure.
+
+One axis after the other, alternatives race against the best settings so far (successive halving: Jamieson and
+Talwalkar, Non-stochastic best arm identification, 2016). Each is measured beside a fresh measurement of the best, so a
+slow drift of the machine favours none. The worse half drops out, with all that cannot win, and the rest is repeated. A
+second pass repeats only what could win by the first one's estimates. A grid measures the product of all axes, a race
+their sum.
+
+The best of many noisy figures looks better than it is. So the claim rests on measurements of its own: the winner in
+turns with the profile as it is written, A B A B … A, by the interval of an A/B. No figure of the race counts there.
+
+The search is replayed from all measurements at each step, so a killed tuning continues where it ended, and one with
+more money where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import field
+from enum import StrEnum
+from math import expm1, log, sqrt
+from statistics import fmean
+from typing import TypeAlias
+
+from tpudeploy.domain.frozen import frozen, replace
+from tpudeploy.features.ab_test.effect import RepeatFigure, effect, finding
+from tpudeploy.features.ab_test.experiment import AbFinding, MeasuredEffect
+from tpudeploy.features.benchmark.run import Side
+
+Settings: TypeAlias = tuple[tuple[str, str], ...]  # (path, value) as in `--set`, sorted; () is the profile as written
+
+CONFIRM = "confirm"
+_ROUNDS = 2
+_REPEATS = 3  # measurements of an alternative in a race, at most
+_MARGIN = 0.01  # a smaller gain is not worth a line in the overlay
+_NOISE = 0.01  # of one measurement, until repeats show more
+_REACH = 2.0  # standard errors: what lies beyond cannot win
+_STILL = 0.06  # of the best: an alternative that was further behind is not raced again
+_PAIRS, _FEWEST_PAIRS = 4, 2  # of the winner with the profile as written
+_CENT = 1e-6  # USD: a rounding error
+_RESCUE = 100.0  # the score of settings within the limits beside ones that break them
+
+
+@frozen
+class Axis:
+    """Alternatives that exclude each other. Each sets the same paths; () among them is the profile as written.
+
+    With `recompiles`, a server that starts with another one has programs to compile.
+    """
+
+    name: str
+    choices: tuple[Settings, ...]
+    recompiles: bool = True
+
+    @property
+    def paths(self) -> frozenset[str]:
+        return frozenset(path for choice in self.choices for path, _ in choice)
+
+
+@frozen
+class Trial:
+    """One measurement. `value` is the objective, more is better; None for settings that break a limit or cannot run.
+
+    `stage` is the race that it is for, `number` counts the measurements of these settings there from 0. `run` is the id
+    of the benchmark run, "" of one that was not needed.
+    """
+
+    place: int
+    stage: str
+    settings: Settings
+    number: int
+    value: float | None
+    usd: float = 0.0
+    why: str = ""
+    run: str = ""
+
+
+@frozen
+class Purse:
+    """The most that a tuning may cost, and the cost of a measurement after a cold start and a warm one, in USD."""
+
+    limit: float | None = None
+    cold: float = 0.0
+    warm: float = 0.0
+
+
+@frozen
+class Step:
+    """The next measurement."""
+
+    stage: str
+    settings: Settings
+    number: int
+
+
+class StopReason(StrEnum):
+    """Why a search has ended."""
+
+    DECIDED = "no other settings can win"
+    MONEY = "the next measurement would cost more than is left"
+
+
+class ClaimFinding(StrEnum):
+    """The result of a tuning."""
+
+    BETTER = "better"
+    NONE = "no better settings"  # the race has found none
+    UNPROVEN = "not proven"  # the measurements of its own do not show that the winner is better
+    UNTESTED = "not confirmed"  # there was too little money for them
+    MEETS = "meets the limits"  # the profile as it is written does not
+
+
+@frozen
+class Evidence:
+    """The result of a race: its winning choice, by how much, over how many pairs. An estimate, not a claim."""
+
+    axis: str
+    choice: Settings
+    change: float
+    pairs: int
+
+
+@frozen
+class Verdict:
+    """The end of a search. `effect` is the winner's against the profile as written, None where nothing was compared."""
+
+    winner: Settings
+    finding: ClaimFinding
+    stop: StopReason
+    effect: MeasuredEffect | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+
+@frozen
+class Wants:
+    """A measurement that a search waits for. `is_claim`: it is for the claim, for which money was put aside."""
+
+    step: Step
+    is_claim: bool = False
+
+
+class OutOfMoney(Exception):
+    """Ends the race: the next measurement would leave too little for the claim."""
+
+
+_Search: TypeAlias = Generator[Wants, Trial, Verdict]
+
+
+@frozen
+class _Race:
+    """The state of the search between two races."""
+
+    best: Settings = ()
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    behind: Mapping[Settings, float] = field(default_factory=dict)  # estimates of alternatives, relative to the best
+    scatter: tuple[float, ...] = ()
+
+
+def decide(axes: Sequence[Axis], trials: Sequence[Trial], purse: Purse) -> Step | Verdict:
+    """Return the next measurement, or the end: what was found by these trials within this purse."""
+    book = {(trial.stage, trial.settings, trial.number): trial for trial in trials}
+    search = _search(tuple(sorted(axes, key=lambda axis: axis.recompiles)), trials, purse)
+    request = next(search)
+    try:
+        while True:
+            step = request.step
+            trial = book.get((step.stage, step.settings, step.number))
+            if trial is not None:
+                request = search.send(trial)
+            elif _affords(step.settings, trials, purse, is_claim=request.is_claim):
+                return step
+            else:
+                request = search.throw(OutOfMoney)
+    except StopIteration as end:
+        verdict: Verdict = end.value
+        return verdict
+
+
+def with_choice(settings: Settings, axis: Axis, choice: Settings) -> Settings:
+    """Return the settings with another choice on one axis."""
+    others = [pair for pair in settings if pair[0] not in axis.paths]
+    return tuple(sorted((*others, *choice)))
+
+
+def spent(trials: Iterable[Trial]) -> float:
+    return sum(trial.usd for trial in trials)
+
+
+def _affords(settings: Settings, trials: Sequence[Trial], purse: Purse, *, is_claim: bool) -> bool:
+    """Return whether the money is there for a measurement; in a race, also for comparing its winner with the profile."""
+    if purse.limit is None:
+        return True
+    is_new = all(trial.settings != settings for trial in trials)
+    reserve = 0.0 if is_claim else (2 * _FEWEST_PAIRS + 1) * purse.warm
+    return spent(trials) + (purse.cold if is_new else purse.warm) + reserve <= purse.limit + _CENT
+
+
+def _search(axes: Sequence[Axis], trials: Sequence[Trial], purse: Purse) -> _Search:
+    race, stop = _Race(), StopReason.DECIDED
+    for round_ in range(_ROUNDS):
+        before = race.best
+        for axis in axes:
+            try:
+                race = yield from _race_axis(axis, race, round_)
+            except OutOfMoney:
+                stop = StopReason.MONEY
+                break
+        if race.best == before or stop is StopReason.MONEY:
+            break
+    evidence = tuple(each for each in race.evidence.values() if set(each.choice) <= set(race.best) and each.choice)
+    if not race.best:
+        return Verdict(winner=(), finding=ClaimFinding.NONE, stop=stop)
+    claim, measured_effect = yield from _confirm(race.best, trials, purse)
+    return Verdict(winner=race.best, finding=claim, stop=stop, effect=measured_effect, evidence=evidence)
+
+
+def _race_axis(axis: Axis, race: _Race, round_: int) -> Generator[Wants, Trial, _Race]:
+    """Race the alternatives of one axis against the best settings so far, and return what is best then."""
+    rivals = {with_choice(race.best, axis, choice): choice for choice in axis.choices}
+    rivals.pop(race.best, None)
+    if round_:
+        rivals = {arm: choice for arm, choice in rivals.items() if race.behind.get(_key(axis, choice), 0.0) > -_STILL}
+    scores = yield from _heats(f"{round_ + 1} {axis.name}", race, rivals)
+    return _after(axis, race, rivals, scores)
+
+
+def _heats(
+    stage: str, race: _Race, rivals: Iterable[Settings]
+) -> Generator[Wants, Trial, Mapping[Settings, list[float]]]:
+    """Measure each rival beside the best settings, as often as it can still win. Return the logarithms of ratios."""
+    scores: dict[Settings, list[float]] = {arm: [] for arm in rivals}
+    active = list(scores)
+    for number in range(_REPEATS):
+        if not active:
+            break
+        reference = yield Wants(step=Step(stage=stage, settings=race.best, number=number))
+        for arm in active:
+            trial = yield Wants(step=Step(stage=stage, settings=arm, number=number))
+            scores[arm].append(_score(trial.value, reference.value))
+        active = _still_racing(active, scores, _noise(race.scatter, scores))
+    return {arm: values for arm, values in scores.items() if values}
+
+
+def _after(
+    axis: Axis, race: _Race, rivals: Mapping[Settings, Settings], scores: Mapping[Settings, Sequence[float]]
+) -> _Race:
+    """Return the state of the search after a race."""
+    scatter = (*race.scatter, *_deviations(scores))
+    estimates = {arm: fmean(values) for arm, values in scores.items()}
+    behind = {**race.behind, **{_key(axis, rivals[arm]): estimate for arm, estimate in estimates.items()}}
+    winner = max(estimates, key=lambda arm: estimates[arm], default=None)
+    if winner is None or estimates[winner] <= _MARGIN:
+        return replace(race, behind=behind, scatter=scatter)
+    gain = estimates[winner]
+    # What was behind the old best is further behind the new one.
+    behind |= {_key(axis, rivals[arm]): estimate - gain for arm, estimate in estimates.items()}
+    own = Evidence(axis=axis.name, choice=rivals[winner], change=expm1(min(gain, 1.0)), pairs=len(scores[winner]))
+    return _Race(best=winner, evidence={**race.evidence, axis.name: own}, behind=behind, scatter=scatter)
+
+
+def _key(axis: Axis, choice: Settings) -> Settings:
+    """Return a name for a choice; that of the profile as written is its axis'."""
+    return choice or (("", axis.name),)
+
+
+def _still_racing(
+    active: Sequence[Settings], scores: Mapping[Settings, Sequence[float]], noise: float
+) -> list[Settings]:
+    """Return what is measured again: the better half of the alternatives that can still win, unless one has won."""
+    reach = {arm: _REACH * noise / sqrt(len(scores[arm])) for arm in active}
+    means = {arm: fmean(scores[arm]) for arm in active}
+    surest = max((means[arm] - reach[arm] for arm in active), default=0.0)
+    possible = [arm for arm in active if means[arm] + reach[arm] > max(_MARGIN, surest)]
+    possible.sort(key=lambda arm: -means[arm])
+    if len(possible) == 1 and means[possible[0]] - reach[possible[0]] > _MARGIN:
+        return []  # it has won, and beaten the best so far
+    return possible[: max(1, -(-len(active) // 2))]
+
+
+def _score(value: float | None, reference: float | None) -> float:
+    if value is None:
+        return -_RESCUE
+    return _RESCUE + log(value) if reference is None else log(value / reference)
+
+
+def _noise(scatter: Sequence[float], scores: Mapping[Settings, Sequence[float]]) -> float:
+    """Return the standard deviation of one pair: what repeats show, and no less than is usual."""
+    every = [*scatter, *_deviations(scores)]
+    return max(_NOISE, sqrt(fmean(each * each for each in every)) if every else 0.0) * sqrt(2)
+
+
+def _deviations(scores: Mapping[Settings, Sequence[float]]) -> list[float]:
+    """Return how far repeats are from their means."""
+    repeated = [values for values in scores.values() if len(values) > 1]
+    return [value - fmean(values) for values in repeated for value in values]
+
+
+def _confirm(
+    winner: Settings, trials: Sequence[Trial], purse: Purse
+) -> Generator[Wants, Trial, tuple[ClaimFinding, MeasuredEffect | None]]:
+    """Compare the winner with the profile as written by measurements of their own."""
+    stage = f"{CONFIRM} {' '.join('='.join(pair) for pair in winner)}"
+    pairs = _affordable_pairs(stage, trials, purse)
+    if pairs < _FEWEST_PAIRS:
+        return ClaimFinding.UNTESTED, None
+    figures: list[RepeatFigure] = []
+    is_within = {Side.A: True, Side.B: True}
+    for place in range(2 * pairs + 1):
+        side = Side.B if place % 2 else Side.A
+        settings = winner if side is Side.B else ()
+        try:
+            trial = yield Wants(step=Step(stage=stage, settings=settings, number=place // 2), is_claim=True)
+        except OutOfMoney:  # measurements took longer than predicted
+            return ClaimFinding.UNTESTED, None
+        if trial.value is None:
+            is_within[side] = False
+        else:
+            figures.append(RepeatFigure(side=side, place=trial.place, value=trial.value))
+    if not is_within[Side.B]:
+        return ClaimFinding.UNPROVEN, None
+    if not is_within[Side.A]:
+        return ClaimFinding.MEETS, None
+    result = effect(figures)
+    is_better = result is not None and finding(result) is AbFinding.BETTER
+    return (ClaimFinding.BETTER if is_better else ClaimFinding.UNPROVEN), result
+
+
+def _affordable_pairs(stage: str, trials: Sequence[Trial], purse: Purse) -> int:
+    """Return how many pairs the money is for that was there when the comparison began."""
+    if purse.limit is None or not purse.warm:
+        return _PAIRS
+    budget = purse.limit - spent(trial for trial in trials if trial.stage != stage)
+    return min(_PAIRS, (int(budget / purse.warm + _CENT) - 1) // 2)

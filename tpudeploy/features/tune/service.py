@@ -1,0 +1,456 @@
+"""Tunings of a workspace: what one will do, its measurements one by one, and the deployment as it was at the end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from math import exp, log
+
+from tpudeploy import loading
+from tpudeploy.config.profile import Profile as CheckedProfile
+from tpudeploy.domain.cost_budget import CostCeiling
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import errors_in
+from tpudeploy.domain.errors import (
+    BenchFailed,
+    CheckFailed,
+    ConfigError,
+    QueryFailed,
+    ServingError,
+    StalePlan,
+    UsageError,
+)
+from tpudeploy.domain.events import Event
+from tpudeploy.domain.frozen import frozen, replace
+from tpudeploy.domain.plan import Action, Plan
+from tpudeploy.features.ab_test import arms
+from tpudeploy.features.ab_test.turns import start_seconds
+from tpudeploy.features.accuracy.judgement import Judgement
+from tpudeploy.features.accuracy.service import AccuracyTests, QuestionRequest
+from tpudeploy.features.accuracy.verdict import verdict as quality_verdict
+from tpudeploy.features.benchmark.comparison import Measure
+from tpudeploy.features.benchmark.offer import Point
+from tpudeploy.features.benchmark.run import Bounds, Cell, Ended, Run, Side, Sweep, Turn
+from tpudeploy.features.benchmark.service import Benchmarks
+from tpudeploy.features.benchmark.store import stored_runs
+from tpudeploy.features.tune.search import Axis, ClaimFinding, Purse, Settings, Step, Trial, Verdict, decide
+from tpudeploy.features.tune.space import DroppedAxis, default_axes, without, written_axes
+from tpudeploy.features.tune.store import LocalTunings
+from tpudeploy.features.tune.tuning import Pending, TuneLimits, Tuning
+from tpudeploy.loading import Profile
+from tpudeploy.node.fingerprint import server_print, slice_print
+from tpudeploy.operations.endpoint import require_completions, runs_as_declared, serving_attempt
+from tpudeploy.reconcile import prices
+from tpudeploy.version import VERSION
+from tpudeploy.workspace import Workspace
+
+PREFIX = "tune-"
+_HOUR = 3600.0
+_UNKNOWN_START = (300.0, 1500.0)  # seconds, warm and cold, where a start cannot be predicted
+_WARM_UP = 1.5  # times the window: a cell with its warm-up and the answers that end it
+_LEAST_HOURS = 0.25  # that a slice is requested for
+_SERVING_SHARE = 0.8  # of the money, for the time from the first answer on; a cold start and a deletion cost too
+
+
+@frozen
+class TuneRequest:
+    """What is to be tuned: see `tune`."""
+
+    sweep: Sweep
+    by: Measure
+    limits: TuneLimits
+    max_cost: float | None
+    axes: Sequence[str] = ()
+    questions: str = ""
+    count: int | None = None
+
+
+@frozen
+class TuneListener:
+    """The callbacks of a tuning: before each measurement, for each event, and as in `Benchmarks.run`."""
+
+    on_step: Callable[[Tuning, Step], None] = lambda _tuning, _step: None
+    on_event: Callable[[Event], None] = lambda _event: None
+    on_point: Callable[[Run, Point], None] = lambda _run, _point: None
+    on_cell: Callable[[Run, Cell], None] = lambda _run, _cell: None
+    on_message: Callable[[str], None] = lambda _text: None
+
+
+class Tunings:
+    """Runs tunings. They are kept in `store`, their runs as all others."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._benchmarks = Benchmarks(workspace)
+        self._accuracy = AccuracyTests(workspace)
+        self.store = LocalTunings(workspace.adapters.own_folder("runs").sub("tune"))
+
+    def tuning(self, profile: Profile, request: TuneRequest) -> Tuning:
+        """Return the tuning of a request: a new one, or the one that began with it. It is not stored.
+
+        Raise `errors.UsageError` where nothing can be tuned, `errors.CheckFailed` for a profile that cannot start.
+        """
+        base = self._workspace.deployment(profile, script=False)
+        require_completions(base, "there are no tokens per second to tune for")
+        self._check(profile)
+        axes, dropped = self._axes(profile, base, request)
+        id_ = _id_of(base, axes, request)
+        stored = self.store.read(id_)
+        attempt = serving_attempt(self._workspace.adapters.states.read(base.name).state)
+        price = self._price(base) if attempt is None else prices.usd_per_hour(attempt)
+        if request.max_cost is not None and price is None:
+            raise UsageError("--max-cost needs a price, and that of this slice is unknown.")
+        purse = _purse(base, self._workspace, request, price)
+        if stored is not None:
+            return replace(stored, purse=replace(purse, warm=stored.purse.warm, cold=stored.purse.cold))
+        if not axes:
+            why = "; ".join(f"{each.name}: {each.why}" for each in dropped)
+            raise UsageError(f"Nothing can be tuned: {why}.", hint="Name the values to try: --try PATH=A,B.")
+        where = "a new slice" if attempt is None else f"{attempt.zone}, {attempt.provisioning}"
+        return Tuning(
+            id=id_,
+            began_at=self._workspace.adapters.clock.now(),
+            version=VERSION,
+            deployment=base.name,
+            file=loading.name_of(profile)
+            if profile.source is None
+            else str(getattr(profile.source, "path", base.name)),
+            axes=axes,
+            dropped=dropped,
+            sweep=request.sweep,
+            by=request.by,
+            limits=request.limits,
+            purse=purse,
+            where=f"{base.accelerator.name}, {where}",
+            was_there=attempt is not None,
+            usd_per_hour=price,
+            questions=request.questions,
+            count=request.count,
+        )
+
+    def run(
+        self, tuning: Tuning, profile: Profile, *, reset: bool = False, listener: TuneListener | None = None
+    ) -> Tuning:
+        """Measure until the search has ended, and store the tuning after each measurement. `bring_back` follows.
+
+        Raise as `Workspace.apply` and `Benchmarks.run` do; complete measurements are kept, and the same call continues.
+        """
+        session = _TuneSession(
+            profile=self._with_end(tuning, profile), reset=reset, listener=listener or TuneListener()
+        )
+        tuning = self.store.keep(replace(tuning, verdict=None))
+        while True:
+            decision = decide(_axes_left(tuning), tuning.trials, _purse_left(tuning))
+            if isinstance(decision, Step):
+                tuning = self._measure(tuning, session, decision)
+                continue
+            fell, tuning = self._quality_falls(tuning, session, decision)
+            if not fell:
+                return self.store.keep(replace(tuning, verdict=decision))
+
+    def bring_back(self, tuning: Tuning, profile: Profile, *, on_event: Callable[[Event], None] | None = None) -> None:
+        """Deploy the profile as it is written, or delete what was not there before. Raise as `Workspace.apply` does."""
+        if not tuning.was_there:
+            self._apply(self._workspace.plan([profile], destroy=True), on_event)
+            return
+        plan = self._workspace.plan([profile])
+        if not any(change.action is Action.CREATE for change in plan.changes):
+            self._apply(plan, on_event)
+
+    def _axes(
+        self, profile: Profile, base: Deployment, request: TuneRequest
+    ) -> tuple[tuple[Axis, ...], tuple[DroppedAxis, ...]]:
+        """Return the axes with the choices that can start, and what was left out."""
+        axes, left_out = default_axes(base, request.sweep.points)
+        if request.axes:
+            axes, left_out = written_axes(request.axes), ()
+        dropped, remaining = list(left_out), []
+        for axis in axes:
+            unwanted = []
+            for choice in axis.choices[1:]:
+                refusal = self._choice_refusal(profile, base, choice)
+                if refusal is not None:
+                    unwanted.append(choice)
+                if refusal:
+                    dropped.append(DroppedAxis(name=text_of(choice), why=refusal))
+            usable = without(axis, unwanted)
+            if len(usable.choices) > 1:
+                remaining.append(usable)
+        return tuple(remaining), tuple(dropped)
+
+    def _choice_refusal(self, profile: Profile, base: Deployment, choice: Settings) -> str | None:
+        """Return why a choice is not measured, "" for one that the profile has already, None for one that is."""
+        try:
+            changed = with_settings(profile, choice)
+            deployment = self._workspace.deployment(changed, script=False)
+        except ConfigError as problem:
+            return problem.message
+        if server_print(deployment.attributes) == server_print(base.attributes):
+            return ""
+        if slice_print(deployment.attributes) != slice_print(base.attributes):
+            return "it needs another slice"
+        return self._refusal(changed)
+
+    def _refusal(self, profile: CheckedProfile) -> str | None:
+        """Return why sizing says that a server cannot start, or None."""
+        deployment, diagnostics = loading.checked(profile, self._workspace.adapters.pins.read())
+        problems = errors_in(diagnostics)
+        if problems:
+            return problems[0].message
+        return "it would not fit into the memory" if deployment.budget.fits is False else None
+
+    def _check(self, profile: Profile) -> None:
+        """Raise `errors.CheckFailed` for a profile that cannot start itself."""
+        refusal = self._refusal(profile)
+        if refusal is not None:
+            raise CheckFailed(f"The profile itself cannot be deployed: {refusal}", hint="See `tpudeploy plan`.")
+
+    def _price(self, base: Deployment) -> float | None:
+        """Return the price of a slice that is still to be requested: the highest of all places."""
+        prices_per_chip = [c.usd_per_chip_hour for c in base.candidates if c.usd_per_chip_hour is not None]
+        return max(prices_per_chip) * base.accelerator.chips if prices_per_chip else None
+
+    def _with_end(self, tuning: Tuning, profile: Profile) -> Profile:
+        """Return the profile of a slice of the tuning's own, which ends when the money does."""
+        budget, price = _usd_left(tuning), tuning.usd_per_hour
+        if tuning.was_there or budget is None or not price:
+            return profile
+        hours = max(_LEAST_HOURS, _SERVING_SHARE * budget / price)
+        return profile.with_settings([f"lifecycle.end={int(hours * 60)}m"])
+
+    def _measure(self, tuning: Tuning, session: _TuneSession, step: Step) -> Tuning:
+        """Measure one step, unless that was done before a kill, and store its trial."""
+        profile = with_settings(session.profile, step.settings)
+        refusal = self._refusal(profile)
+        place = len(tuning.trials)
+        if refusal is not None:
+            return self._with_trial(tuning, step, place, None, why=refusal)
+        server = server_print(self._workspace.deployment(profile, script=False).attributes)
+        tuning = self.store.keep(replace(tuning, pending=Pending(place=place, step=step, server=server)))
+        session.listener.on_step(tuning, step)
+        began = self._workspace.adapters.clock.now()
+        try:
+            self._deploy(tuning, profile, session)
+        except ServingError as failure:
+            seconds = self._workspace.adapters.clock.now() - began
+            return self._with_trial(tuning, step, place, None, why=failure.message, seconds=seconds)
+        run = self._bench(tuning, profile, place, step, session)
+        seconds = self._workspace.adapters.clock.now() - began
+        value, why = objective(run, tuning.by, tuning.limits)
+        tuning = replace(tuning, is_emulated=tuning.is_emulated or run.subject.is_emulated)
+        return self._with_trial(tuning, step, place, value, why=why, seconds=seconds, run=run.id)
+
+    def _with_trial(
+        self,
+        tuning: Tuning,
+        step: Step,
+        place: int,
+        value: float | None,
+        *,
+        why: str,
+        seconds: float = 0.0,
+        run: str = "",
+    ) -> Tuning:
+        usd = seconds * (tuning.usd_per_hour or 0.0) / _HOUR
+        trial = Trial(
+            place=place,
+            stage=step.stage,
+            settings=step.settings,
+            number=step.number,
+            value=value,
+            usd=usd,
+            why=why,
+            run=run,
+        )
+        total = tuning.seconds + seconds
+        return self.store.keep(replace(tuning, trials=(*tuning.trials, trial), pending=None, seconds=total))
+
+    def _deploy(self, tuning: Tuning, profile: Profile, session: _TuneSession) -> None:
+        """Deploy settings in place; a slice that is not there yet, or was lost, is requested within the money."""
+        plan = self._workspace.plan([profile])
+        if any(change.action is Action.CREATE for change in plan.changes):
+            budget, ceiling = _usd_left(tuning), None
+            if budget is not None:
+                now = self._workspace.adapters.clock.now()
+                ceiling = CostCeiling(usd=budget, since=now, deployments=frozenset({tuning.deployment}))
+            self._apply(plan, session.listener.on_event, reset=session.reset, ceiling=ceiling)
+            return
+        arms.check_in_place(plan)
+        self._apply(plan, session.listener.on_event, reset=session.reset)
+
+    def _apply(
+        self,
+        plan: Plan,
+        on_event: Callable[[Event], None] | None,
+        *,
+        reset: bool = False,
+        ceiling: CostCeiling | None = None,
+    ) -> None:
+        report = self._workspace.apply(plan, on_event=on_event, reset=reset, max_cost=ceiling)
+        for error in report.failures:
+            raise error
+
+    def _bench(self, tuning: Tuning, profile: Profile, place: int, step: Step, session: _TuneSession) -> Run:
+        """Measure one run, or what is left of it after a kill."""
+        turn = Turn(experiment=tuning.id, place=place, side=Side.B if step.settings else Side.A)
+        runs = stored_runs(self._workspace.adapters).all()
+        started = next((run for run in runs if run.turn == turn), None)
+        if started is not None and started.ended is Ended.COMPLETE:
+            return started
+        budget, price = _usd_left(tuning), tuning.usd_per_hour
+        bounds = Bounds(seconds=budget / price * _HOUR) if budget is not None and price else Bounds()
+        try:
+            run = self._benchmarks.run(
+                self._benchmarks.deployment(profile),
+                tuning.sweep if started is None else None,
+                resume=None if started is None else started.id,
+                bounds=bounds,
+                turn=turn,
+                on_point=session.listener.on_point,
+                on_cell=session.listener.on_cell,
+            )
+        except (QueryFailed, BenchFailed) as cause:
+            if self._is_slice_gone(profile):
+                raise _slice_gone(tuning) from cause
+            raise
+        attempt = serving_attempt(self._workspace.adapters.states.read(tuning.deployment).state)
+        deployment = self._workspace.deployment(profile, script=False)
+        if attempt is None or not runs_as_declared(deployment, attempt) or self._is_slice_gone(profile):
+            stored_runs(self._workspace.adapters).keep(replace(run, turn=None))
+            raise _slice_gone(tuning)
+        return run
+
+    def _is_slice_gone(self, profile: Profile) -> bool:
+        return any(change.action is Action.CREATE for change in self._workspace.plan([profile]).changes)
+
+    def _quality_falls(self, tuning: Tuning, session: _TuneSession, decision: Verdict) -> tuple[bool, Tuning]:
+        """Ask the winner and the profile the questions; where quality fell, leave out what may have cost it."""
+        risky = tuple(path for path, _ in decision.winner if arms.is_risky(path))
+        is_claimed = decision.finding in {ClaimFinding.BETTER, ClaimFinding.MEETS}
+        if not tuning.questions or not decision.winner or not is_claimed:
+            return False, tuning
+        for settings in ((), decision.winner):
+            tuning = self._ask(tuning, session, settings)
+        comparison = quality_verdict(
+            *(self._accuracy.sheets.read(tuning.sheets[text_of(each)]) for each in ((), decision.winner))
+        )
+        if comparison.judgement is not Judgement.FELL:
+            return False, tuning
+        losses = (*tuning.quality_losses, *(risky or (path for path, _ in decision.winner)))
+        return True, self.store.keep(replace(tuning, quality_losses=losses))
+
+    def _ask(self, tuning: Tuning, session: _TuneSession, settings: Settings) -> Tuning:
+        name = text_of(settings)
+        if name in tuning.sheets:
+            return tuning
+        profile = with_settings(session.profile, settings)
+        began = self._workspace.adapters.clock.now()
+        self._deploy(tuning, profile, session)
+        server = self._accuracy.deployment(profile)
+        before = tuning.sheets.get(text_of(()))
+        sheet = self._accuracy.ask_as(
+            server,
+            QuestionRequest(source=tuning.questions, folder=self._workspace.adapters.folder, count=tuning.count),
+            at_once=server.at_once,
+            before=None if before is None else self._accuracy.sheets.read(before),
+            on_message=session.listener.on_message,
+        )
+        seconds = tuning.seconds + self._workspace.adapters.clock.now() - began
+        return self.store.keep(replace(tuning, sheets={**tuning.sheets, name: sheet.id}, seconds=seconds))
+
+
+@frozen
+class _TuneSession:
+    """The arguments of `Tunings.run`."""
+
+    profile: Profile
+    reset: bool
+    listener: TuneListener
+
+
+def objective(run: Run, by: Measure, limits: TuneLimits) -> tuple[float | None, str]:
+    """Return the objective of a run, the more the better: over its trusted cells, their geometric mean; or why none."""
+    trusted = [cell for cell in run.cells if cell.is_trusted]
+    if not trusted or run.ended is not Ended.COMPLETE:
+        reasons = [reason for cell in run.cells for reason in cell.reasons]
+        return None, reasons[0] if reasons else "it was not measured to its end"
+    broken = _broken_limit(run, trusted, limits)
+    if broken:
+        return None, broken
+    figures = [value for value in (by.value_in(cell, run.subject) for cell in trusted) if value]
+    if len(figures) < len(trusted):
+        return None, f"{by} is unknown"
+    mean = exp(sum(map(log, figures)) / len(figures))
+    return (1 / mean if by.is_better_low else mean), ""
+
+
+def _broken_limit(run: Run, cells: Sequence[Cell], limits: TuneLimits) -> str:
+    """Return which limit the worst cell breaks, or ""."""
+    for measure, limit in ((Measure.TTFT_P99, limits.ttft_p99_seconds), (Measure.TPOT, limits.tpot_seconds)):
+        if limit is None:
+            continue
+        figures = [value for value in (measure.value_in(cell, run.subject) for cell in cells) if value is not None]
+        if len(figures) < len(cells):
+            return f"{measure} is unknown"
+        if max(figures) > limit:
+            return f"{measure} is {max(figures):.3g} s, above {limit:.3g} s"
+    return ""
+
+
+def with_settings(profile: Profile, settings: Settings) -> Profile:
+    return profile.with_settings([f"{path}={value}" for path, value in settings]) if settings else profile
+
+
+def text_of(settings: Settings) -> str:
+    """Return settings as text: "as written" for the profile itself."""
+    return ", ".join(f"{path}={value}" for path, value in settings) or "as written"
+
+
+def spent_usd(tuning: Tuning) -> float:
+    """Return what the slice has cost during the tuning, at list price."""
+    return tuning.seconds * (tuning.usd_per_hour or 0.0) / _HOUR
+
+
+def _usd_left(tuning: Tuning) -> float | None:
+    """Return the money that is left; None: any amount."""
+    return None if tuning.purse.limit is None else max(0.01, tuning.purse.limit - spent_usd(tuning))
+
+
+def _purse_left(tuning: Tuning) -> Purse:
+    """Return the purse of the search: without what was spent beside its trials."""
+    if tuning.purse.limit is None:
+        return tuning.purse
+    beside = spent_usd(tuning) - sum(trial.usd for trial in tuning.trials)
+    return replace(tuning.purse, limit=tuning.purse.limit - beside)
+
+
+def _axes_left(tuning: Tuning) -> tuple[Axis, ...]:
+    """Return the axes without those whose other values cost quality."""
+    return tuple(axis for axis in tuning.axes if not axis.paths & set(tuning.quality_losses))
+
+
+def _purse(base: Deployment, workspace: Workspace, request: TuneRequest, price: float | None) -> Purse:
+    warm, cold = start_seconds((base,), workspace.adapters.patience) or _UNKNOWN_START
+    window = len(request.sweep.points) * request.sweep.window_seconds * _WARM_UP
+    usd_per_second = (price or 0.0) / _HOUR
+    return Purse(limit=request.max_cost, cold=(cold + window) * usd_per_second, warm=(warm + window) * usd_per_second)
+
+
+def _id_of(base: Deployment, axes: Iterable[Axis], request: TuneRequest) -> str:
+    """Return the id of a request: a hash of the server, the load, the axes, the objective and the limits."""
+    key = [
+        arms.arm_print(base),
+        [[axis.name, axis.choices] for axis in axes],
+        [point.sizes for point in request.sweep.points],
+        [request.sweep.window_seconds, request.sweep.is_whole_window, request.by],
+        [request.limits.ttft_p99_seconds, request.limits.tpot_seconds, request.questions, request.count],
+    ]
+    return PREFIX + hashlib.sha256(json.dumps(key).encode()).hexdigest()[:12]
+
+
+def _slice_gone(tuning: Tuning) -> StalePlan:
+    return StalePlan(
+        f"The slice of {tuning.deployment} was taken away, or changed, during a measurement: that one does not count.",
+        hint="Run the same command again: it continues on another slice.",
+    )

@@ -1,0 +1,66 @@
+"""A tuning as it is kept: its request, and every measurement. Its figures are in its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.features.benchmark.comparison import Measure
+from tpudeploy.features.benchmark.run import Sweep
+from tpudeploy.features.tune.search import Axis, Purse, Step, Trial, Verdict
+from tpudeploy.features.tune.space import DroppedAxis
+
+OBJECTIVES = (Measure.TOKENS_PER_USD, Measure.OUTPUT, Measure.TTFT, Measure.TPOT)
+
+
+@frozen
+class TuneLimits:
+    """What the winner must keep in every cell, in seconds. None: no limit."""
+
+    ttft_p99_seconds: float | None = None
+    tpot_seconds: float | None = None
+
+
+@frozen
+class Pending:
+    """The measurement under way, written before it begins: its run has this place."""
+
+    place: int
+    step: Step
+    server: str
+
+
+@frozen
+class Tuning:
+    """The request of a tuning, and its trials.
+
+    `id` follows from the server, the load, the axes, the objective and the limits: the same request continues.
+    `was_there`: the deployment served before, and serves as its profile says at the end; otherwise it is deleted.
+    `seconds` is all the time so far, starts included. `quality_losses` are paths whose other values lowered quality,
+    and `sheets` the ids of answers by the settings as text.
+    """
+
+    id: str
+    began_at: float
+    version: str
+    deployment: str
+    file: str
+    axes: tuple[Axis, ...]
+    dropped: tuple[DroppedAxis, ...]
+    sweep: Sweep
+    by: Measure
+    limits: TuneLimits
+    purse: Purse
+    where: str
+    was_there: bool
+    usd_per_hour: float | None = None
+    questions: str = ""
+    count: int | None = None
+    seconds: float = 0.0
+    trials: tuple[Trial, ...] = ()
+    pending: Pending | None = None
+    quality_losses: tuple[str, ...] = ()
+    sheets: Mapping[str, str] = field(default_factory=dict)
+    is_emulated: bool = False
+    verdict: Verdict | None = None
