@@ -134,6 +134,12 @@ def _the_week_ends(at: CommandLine) -> None:
     assert "ends" in at.run("status", "week.yaml").out
 
 
+def _an_overlay_has_the_better_flag(at: CommandLine) -> None:
+    overlay = (at.folder / "overlay.yaml").read_text(encoding="utf-8")
+    assert yaml.safe_load(overlay) == {"serving": {"max_num_seqs": 64}}, overlay
+    _serves()(at)
+
+
 def _nothing_is_bought(at: CommandLine) -> None:
     assert not at.slices
     assert at.requested_zones() == []
@@ -223,6 +229,7 @@ def _serves_after(*words: str, slices: int = 1) -> Callable[[CommandLine], None]
 # What a page has done at its end, by looking and not by an exit code. Where its commands are for a terminal, a browser or
 # another machine, the look runs what the page says in words.
 ACHIEVED: Mapping[str, Callable[[CommandLine], None]] = {
+    "how-to/tune.md": _an_overlay_has_the_better_flag,
     "how-to/ab-test.md": _serves(),
     "how-to/agents.md": _agents_only_read,
     "how-to/dashboard.md": _a_page_is_written,
@@ -260,7 +267,7 @@ ACHIEVED: Mapping[str, Callable[[CommandLine], None]] = {
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_work_in_its_order(page: str, cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = cli()
+    at = cli(boot={"paced": True})
     for name, value in {"TPUDEPLOY_AUTO_APPROVE": "1", **SHORT}.items():
         monkeypatch.setenv(name, value)
     at.write((PROFILES / "gemma4-e2b-v6e1.yaml").read_text(encoding="utf-8"))

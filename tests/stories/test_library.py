@@ -95,6 +95,8 @@ IN_OTHER_STORIES = {
     "compile",
     "draft_profile",
     "ab_result",
+    "tune",
+    "tune_result",
     "state_mv",
     "state_migrate",
     "force_unlock",

@@ -8,7 +8,7 @@ from itertools import product
 from math import exp, sin, tau
 from random import Random
 
-from tpudeploy.features.tune.search import Axis, Purse, Settings, Step, Trial, Verdict, decide, with_choice
+from tpudeploy.features.tune.search import Axis, Purse, Settings, Trial, TuneStep, TuneVerdict, decide, with_choice
 
 # What the starts and the window of one measurement take, in seconds, and the price of a v6e-4.
 COLD, WARM, WINDOW = 600.0, 150.0, 180.0
@@ -80,10 +80,10 @@ def every(axes: Sequence[Axis]) -> Iterator[Settings]:
         yield settings
 
 
-def tune(at: TuneWorld, purse: Purse = PURSE) -> tuple[Verdict, list[Trial]]:
+def tune(at: TuneWorld, purse: Purse = PURSE) -> tuple[TuneVerdict, list[Trial]]:
     """The verdict of a tuning in a world, with its trials."""
     trials: list[Trial] = []
-    while isinstance(step := decide(AXES, trials, purse), Step):
+    while isinstance(step := decide(AXES, trials, purse), TuneStep):
         value, usd = at.measure(step.settings)
         trials.append(
             Trial(

@@ -15,7 +15,7 @@ from tpudeploy.features.tune.operation import OPERATIONS
 
 if TYPE_CHECKING:
     from tpudeploy.domain.events import Event
-    from tpudeploy.features.tune.search import Step
+    from tpudeploy.features.tune.search import TuneStep
     from tpudeploy.features.tune.tuning import Tuning
 
 _TUNE = OPERATIONS["tune"]
@@ -69,7 +69,7 @@ class TuneRows:
         self._terminal = context.terminal
         self.cells = CellRows(context.terminal)
 
-    def step(self, tuning: Tuning, step: Step) -> None:
+    def step(self, tuning: Tuning, step: TuneStep) -> None:
         from tpudeploy.features.tune import view
 
         self.cells.talk("\n" + view.step(tuning, step, self._terminal.paint))

@@ -95,7 +95,7 @@ class Tuned(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.features.tune.search import Axis, Evidence, Trial
+        from tpudeploy.features.tune.search import Axis, RaceEvidence, Trial
         from tpudeploy.features.tune.space import DroppedAxis
 
         keys = {
@@ -115,7 +115,7 @@ class Tuned(Result):
                 "`high` are its 95 % interval",
             },
             **dict.fromkeys(("low", "high", "max_cost", "usd_per_hour"), float | None),
-            "evidence": tuple[Evidence, ...],
+            "evidence": tuple[RaceEvidence, ...],
             "dropped": tuple[DroppedAxis, ...],
             "axes": tuple[Axis, ...],
             "trials": tuple[Trial, ...],
@@ -317,7 +317,7 @@ OPERATIONS: Mapping[str, Operation] = {
         results=(Tuned,),
         access=Access.END,
         title="Tune",
-        options=("lock_timeout",),
+        options=("lock_timeout", "backend"),
         takes_events=True,
         groups={"options": SweepOptions},
         approval=ApprovalForm(

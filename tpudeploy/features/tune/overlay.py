@@ -19,7 +19,7 @@ def overlay(tuning: Tuning) -> str:
     lines = [f"# {line}" for line in _comments(tuning)]
     verdict = tuning.verdict
     if verdict is None or verdict.finding not in _CLAIMED:
-        return "\n".join([*lines, "{}"]) + "\n"
+        return "\n".join([*lines, "version: 1"]) + "\n"
     tree: _Tree = {}
     for path, value in verdict.winner:
         *above, last = path.split(".")

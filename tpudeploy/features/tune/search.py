@@ -36,7 +36,7 @@ _MARGIN = 0.01  # a smaller gain is not worth a line in the overlay
 _NOISE = 0.01  # of one measurement, until repeats show more
 _REACH = 2.0  # standard errors: what lies beyond cannot win
 _STILL = 0.06  # of the best: an alternative that was further behind is not raced again
-_PAIRS, _FEWEST_PAIRS = 4, 2  # of the winner with the profile as written
+_PAIRS, FEWEST_PAIRS = 4, 2  # of the winner with the profile as written
 _CENT = 1e-6  # USD: a rounding error
 _RESCUE = 100.0  # the score of settings within the limits beside ones that break them
 
@@ -85,7 +85,7 @@ class Purse:
 
 
 @frozen
-class Step:
+class TuneStep:
     """The next measurement."""
 
     stage: str
@@ -111,7 +111,7 @@ class ClaimFinding(StrEnum):
 
 
 @frozen
-class Evidence:
+class RaceEvidence:
     """The result of a race: its winning choice, by how much, over how many pairs. An estimate, not a claim."""
 
     axis: str
@@ -121,21 +121,21 @@ class Evidence:
 
 
 @frozen
-class Verdict:
+class TuneVerdict:
     """The end of a search. `effect` is the winner's against the profile as written, None where nothing was compared."""
 
     winner: Settings
     finding: ClaimFinding
     stop: StopReason
     effect: MeasuredEffect | None = None
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[RaceEvidence, ...] = ()
 
 
 @frozen
 class Wants:
     """A measurement that a search waits for. `is_claim`: it is for the claim, for which money was put aside."""
 
-    step: Step
+    step: TuneStep
     is_claim: bool = False
 
 
@@ -143,7 +143,7 @@ class OutOfMoney(Exception):
     """Ends the race: the next measurement would leave too little for the claim."""
 
 
-_Search: TypeAlias = Generator[Wants, Trial, Verdict]
+_Search: TypeAlias = Generator[Wants, Trial, TuneVerdict]
 
 
 @frozen
@@ -151,12 +151,12 @@ class _Race:
     """The state of the search between two races."""
 
     best: Settings = ()
-    evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    evidence: Mapping[str, RaceEvidence] = field(default_factory=dict)
     behind: Mapping[Settings, float] = field(default_factory=dict)  # estimates of alternatives, relative to the best
     scatter: tuple[float, ...] = ()
 
 
-def decide(axes: Sequence[Axis], trials: Sequence[Trial], purse: Purse) -> Step | Verdict:
+def decide(axes: Sequence[Axis], trials: Sequence[Trial], purse: Purse) -> TuneStep | TuneVerdict:
     """Return the next measurement, or the end: what was found by these trials within this purse."""
     book = {(trial.stage, trial.settings, trial.number): trial for trial in trials}
     search = _search(tuple(sorted(axes, key=lambda axis: axis.recompiles)), trials, purse)
@@ -172,7 +172,7 @@ def decide(axes: Sequence[Axis], trials: Sequence[Trial], purse: Purse) -> Step 
             else:
                 request = search.throw(OutOfMoney)
     except StopIteration as end:
-        verdict: Verdict = end.value
+        verdict: TuneVerdict = end.value
         return verdict
 
 
@@ -182,16 +182,21 @@ def with_choice(settings: Settings, axis: Axis, choice: Settings) -> Settings:
     return tuple(sorted((*others, *choice)))
 
 
+def least_usd(purse: Purse) -> float:
+    """Return what one alternative costs, beside the profile, with the comparison that a claim takes."""
+    return purse.cold + (2 * FEWEST_PAIRS + 2) * purse.warm
+
+
 def spent(trials: Iterable[Trial]) -> float:
     return sum(trial.usd for trial in trials)
 
 
 def _affords(settings: Settings, trials: Sequence[Trial], purse: Purse, *, is_claim: bool) -> bool:
-    """Return whether the money is there for a measurement; in a race, also for comparing its winner with the profile."""
+    """Return whether the money is there for a measurement; in a race, also for the claim."""
     if purse.limit is None:
         return True
     is_new = all(trial.settings != settings for trial in trials)
-    reserve = 0.0 if is_claim else (2 * _FEWEST_PAIRS + 1) * purse.warm
+    reserve = 0.0 if is_claim else (2 * FEWEST_PAIRS + 1) * purse.warm
     return spent(trials) + (purse.cold if is_new else purse.warm) + reserve <= purse.limit + _CENT
 
 
@@ -209,9 +214,9 @@ def _search(axes: Sequence[Axis], trials: Sequence[Trial], purse: Purse) -> _Sea
             break
     evidence = tuple(each for each in race.evidence.values() if set(each.choice) <= set(race.best) and each.choice)
     if not race.best:
-        return Verdict(winner=(), finding=ClaimFinding.NONE, stop=stop)
+        return TuneVerdict(winner=(), finding=ClaimFinding.NONE, stop=stop)
     claim, measured_effect = yield from _confirm(race.best, trials, purse)
-    return Verdict(winner=race.best, finding=claim, stop=stop, effect=measured_effect, evidence=evidence)
+    return TuneVerdict(winner=race.best, finding=claim, stop=stop, effect=measured_effect, evidence=evidence)
 
 
 def _race_axis(axis: Axis, race: _Race, round_: int) -> Generator[Wants, Trial, _Race]:
@@ -233,9 +238,9 @@ def _heats(
     for number in range(_REPEATS):
         if not active:
             break
-        reference = yield Wants(step=Step(stage=stage, settings=race.best, number=number))
+        reference = yield Wants(step=TuneStep(stage=stage, settings=race.best, number=number))
         for arm in active:
-            trial = yield Wants(step=Step(stage=stage, settings=arm, number=number))
+            trial = yield Wants(step=TuneStep(stage=stage, settings=arm, number=number))
             scores[arm].append(_score(trial.value, reference.value))
         active = _still_racing(active, scores, _noise(race.scatter, scores))
     return {arm: values for arm, values in scores.items() if values}
@@ -254,7 +259,7 @@ def _after(
     gain = estimates[winner]
     # What was behind the old best is further behind the new one.
     behind |= {_key(axis, rivals[arm]): estimate - gain for arm, estimate in estimates.items()}
-    own = Evidence(axis=axis.name, choice=rivals[winner], change=expm1(min(gain, 1.0)), pairs=len(scores[winner]))
+    own = RaceEvidence(axis=axis.name, choice=rivals[winner], change=expm1(min(gain, 1.0)), pairs=len(scores[winner]))
     return _Race(best=winner, evidence={**race.evidence, axis.name: own}, behind=behind, scatter=scatter)
 
 
@@ -301,7 +306,7 @@ def _confirm(
     """Compare the winner with the profile as written by measurements of their own."""
     stage = f"{CONFIRM} {' '.join('='.join(pair) for pair in winner)}"
     pairs = _affordable_pairs(stage, trials, purse)
-    if pairs < _FEWEST_PAIRS:
+    if pairs < FEWEST_PAIRS:
         return ClaimFinding.UNTESTED, None
     figures: list[RepeatFigure] = []
     is_within = {Side.A: True, Side.B: True}
@@ -309,7 +314,7 @@ def _confirm(
         side = Side.B if place % 2 else Side.A
         settings = winner if side is Side.B else ()
         try:
-            trial = yield Wants(step=Step(stage=stage, settings=settings, number=place // 2), is_claim=True)
+            trial = yield Wants(step=TuneStep(stage=stage, settings=settings, number=place // 2), is_claim=True)
         except OutOfMoney:  # measurements took longer than predicted
             return ClaimFinding.UNTESTED, None
         if trial.value is None:

@@ -34,7 +34,18 @@ from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.run import Bounds, Cell, Ended, Run, Side, Sweep, Turn
 from tpudeploy.features.benchmark.service import Benchmarks
 from tpudeploy.features.benchmark.store import stored_runs
-from tpudeploy.features.tune.search import Axis, ClaimFinding, Purse, Settings, Step, Trial, Verdict, decide
+from tpudeploy.features.tune.search import (
+    FEWEST_PAIRS,
+    Axis,
+    ClaimFinding,
+    Purse,
+    Settings,
+    Trial,
+    TuneStep,
+    TuneVerdict,
+    decide,
+    least_usd,
+)
 from tpudeploy.features.tune.space import DroppedAxis, default_axes, without, written_axes
 from tpudeploy.features.tune.store import LocalTunings
 from tpudeploy.features.tune.tuning import Pending, TuneLimits, Tuning
@@ -70,7 +81,7 @@ class TuneRequest:
 class TuneListener:
     """The callbacks of a tuning: before each measurement, for each event, and as in `Benchmarks.run`."""
 
-    on_step: Callable[[Tuning, Step], None] = lambda _tuning, _step: None
+    on_step: Callable[[Tuning, TuneStep], None] = lambda _tuning, _step: None
     on_event: Callable[[Event], None] = lambda _event: None
     on_point: Callable[[Run, Point], None] = lambda _run, _point: None
     on_cell: Callable[[Run, Cell], None] = lambda _run, _cell: None
@@ -102,6 +113,12 @@ class Tunings:
         if request.max_cost is not None and price is None:
             raise UsageError("--max-cost needs a price, and that of this slice is unknown.")
         purse = _purse(base, self._workspace, request, price)
+        if request.max_cost is not None and request.max_cost < least_usd(purse):
+            raise UsageError(
+                f"A tuning of {base.name} takes at least about ${least_usd(purse):.2f}: one start that compiles, and "
+                f"{2 * FEWEST_PAIRS + 2} warm ones at about ${purse.warm:.2f} each with their measurement.",
+                hint="Use a higher --max-cost, or a shorter load: --window, fewer --concurrency.",
+            )
         if stored is not None:
             return replace(stored, purse=replace(purse, warm=stored.purse.warm, cold=stored.purse.cold))
         if not axes:
@@ -142,7 +159,7 @@ class Tunings:
         tuning = self.store.keep(replace(tuning, verdict=None))
         while True:
             decision = decide(_axes_left(tuning), tuning.trials, _purse_left(tuning))
-            if isinstance(decision, Step):
+            if isinstance(decision, TuneStep):
                 tuning = self._measure(tuning, session, decision)
                 continue
             fell, tuning = self._quality_falls(tuning, session, decision)
@@ -219,7 +236,7 @@ class Tunings:
         hours = max(_LEAST_HOURS, _SERVING_SHARE * budget / price)
         return profile.with_settings([f"lifecycle.end={int(hours * 60)}m"])
 
-    def _measure(self, tuning: Tuning, session: _TuneSession, step: Step) -> Tuning:
+    def _measure(self, tuning: Tuning, session: _TuneSession, step: TuneStep) -> Tuning:
         """Measure one step, unless that was done before a kill, and store its trial."""
         profile = with_settings(session.profile, step.settings)
         refusal = self._refusal(profile)
@@ -244,7 +261,7 @@ class Tunings:
     def _with_trial(
         self,
         tuning: Tuning,
-        step: Step,
+        step: TuneStep,
         place: int,
         value: float | None,
         *,
@@ -291,7 +308,7 @@ class Tunings:
         for error in report.failures:
             raise error
 
-    def _bench(self, tuning: Tuning, profile: Profile, place: int, step: Step, session: _TuneSession) -> Run:
+    def _bench(self, tuning: Tuning, profile: Profile, place: int, step: TuneStep, session: _TuneSession) -> Run:
         """Measure one run, or what is left of it after a kill."""
         turn = Turn(experiment=tuning.id, place=place, side=Side.B if step.settings else Side.A)
         runs = stored_runs(self._workspace.adapters).all()
@@ -324,7 +341,7 @@ class Tunings:
     def _is_slice_gone(self, profile: Profile) -> bool:
         return any(change.action is Action.CREATE for change in self._workspace.plan([profile]).changes)
 
-    def _quality_falls(self, tuning: Tuning, session: _TuneSession, decision: Verdict) -> tuple[bool, Tuning]:
+    def _quality_falls(self, tuning: Tuning, session: _TuneSession, decision: TuneVerdict) -> tuple[bool, Tuning]:
         """Ask the winner and the profile the questions; where quality fell, leave out what may have cost it."""
         risky = tuple(path for path, _ in decision.winner if arms.is_risky(path))
         is_claimed = decision.finding in {ClaimFinding.BETTER, ClaimFinding.MEETS}

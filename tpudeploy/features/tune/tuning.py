@@ -8,10 +8,8 @@ from dataclasses import field
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.run import Sweep
-from tpudeploy.features.tune.search import Axis, Purse, Step, Trial, Verdict
+from tpudeploy.features.tune.search import Axis, Purse, Trial, TuneStep, TuneVerdict
 from tpudeploy.features.tune.space import DroppedAxis
-
-OBJECTIVES = (Measure.TOKENS_PER_USD, Measure.OUTPUT, Measure.TTFT, Measure.TPOT)
 
 
 @frozen
@@ -27,7 +25,7 @@ class Pending:
     """The measurement under way, written before it begins: its run has this place."""
 
     place: int
-    step: Step
+    step: TuneStep
     server: str
 
 
@@ -63,4 +61,4 @@ class Tuning:
     quality_losses: tuple[str, ...] = ()
     sheets: Mapping[str, str] = field(default_factory=dict)
     is_emulated: bool = False
-    verdict: Verdict | None = None
+    verdict: TuneVerdict | None = None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.features.ab_test.experiment import MeasuredEffect
+from tpudeploy.features.ab_test.effect import MARGIN, finding
+from tpudeploy.features.ab_test.experiment import AbFinding, MeasuredEffect
 from tpudeploy.features.benchmark.comparison import Measure
-from tpudeploy.features.tune.search import ClaimFinding, Settings, Step
+from tpudeploy.features.tune.search import ClaimFinding, Settings, StopReason, TuneStep
 from tpudeploy.features.tune.tuning import Tuning
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
@@ -40,7 +41,7 @@ def proposal(tuning: Tuning, paint: Paint) -> str:
     return "\n".join(lines)
 
 
-def step(tuning: Tuning, step_: Step, paint: Paint) -> str:
+def step(tuning: Tuning, step_: TuneStep, paint: Paint) -> str:
     heading = paint.bold(f"{len(tuning.trials) + 1}  {step_.stage.partition(' serving')[0]}  ")
     return heading + words.plain(text_of(step_.settings))
 
@@ -93,6 +94,10 @@ def claim_text(tuning: Tuning) -> str:
         return "The tuning is not finished. The same command continues it."
     figure = "" if verdict.effect is None else _interval(verdict.effect, is_inverse=tuning.by.is_better_low)
     name = _OBJECTIVES[tuning.by]
+    if verdict.finding is ClaimFinding.NONE and verdict.stop is StopReason.MONEY:
+        return "No settings measured so far are better than the profile as written; the money ended before the rest."
+    if verdict.effect is not None and finding(verdict.effect) is AbFinding.SAME:
+        return f"The same within {MARGIN:.0%}: {name} {figure}. Keep the profile as written."
     sentences = {
         ClaimFinding.BETTER: f"Better: {name} {figure}, measured in turns with the profile as written.",
         ClaimFinding.MEETS: "These settings keep the limits, and the profile as written does not.",

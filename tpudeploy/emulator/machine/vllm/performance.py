@@ -36,7 +36,6 @@ _COLLECTIVE = 0.2 * _MILLI  # more of it, each time that the number of chips dou
 _SEQUENCE, _SEQUENCE_BY_SIZE = 0.39 * _MILLI, 0.0072 * _MILLI  # of one request in a step on one chip
 _SPEEDUP = 0.9  # chips to this power
 _MFU = 0.5  # of the peak arithmetic that a prefill reaches
-_LONG = 65_536  # tokens of context at which attention doubles the arithmetic of a prefill
 _EAGER = 5.0  # times the latency, without compiled graphs
 _CHECKED = 0.35  # of a token's work, for each token that speculation proposes
 _PROPOSAL = 0.02  # of the latency, likewise
