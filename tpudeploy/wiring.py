@@ -254,6 +254,10 @@ class Adapters:
             return local
         return BucketRecords(self._objects(self._bucket.name), f"{self._bucket.prefix}{name}/", local)
 
+    def shared_records(self, name: str) -> RecordStore | None:
+        """Return the storage of records of this kind that other computers reach, or None if states are here alone."""
+        return None if self._bucket is None else self.records(name)
+
     def _objects(self, bucket: str) -> BucketObjects:
         from tpudeploy.adapters.google.objects import BucketObjects
 

@@ -19,7 +19,8 @@ from tpudeploy.features.compile import CompiledGraph, program_bytes
 from tpudeploy.features.compile.engine_process import read_row
 
 Engine = Callable[..., str]
-KEPT = "compiled/0.32.0-0.0.48/example-tiny-qwen3-v6e-1.json"
+VERSIONS = "0.32.0-0.0.48"
+KEPT = f"compiled/{VERSIONS}/example-tiny-qwen3-v6e-1.json"
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_a_run_that_was_killed_continues_with_the_graphs_that_it_lacks(
     again = at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")))
     assert again.code == 0, again.all
     question = json.loads((tmp_path / "asked").read_text("utf-8").splitlines()[-1])
-    assert question["graphs"]["done"] == sorted({graph["graph"] for graph in before["graphs"]})
+    assert question["graphs"]["done"] == {VERSIONS: sorted({graph["graph"] for graph in before["graphs"]})}
 
 
 def test_a_run_that_was_killed_between_the_variants_of_a_graph_lacks_the_others(
@@ -85,7 +86,7 @@ def test_a_run_that_was_killed_between_the_variants_of_a_graph_lacks_the_others(
     question = json.loads((tmp_path / "asked").read_text("utf-8").splitlines()[-1])
     ended = [json.loads(row)["graph"] for row in rows if json.loads(row).get("is_done")]
     assert "sample num_reqs=8 variant=2" in ended
-    assert question["graphs"]["done"] == ["", "sample num_reqs=8"]  # and what the engine allocates before
+    assert question["graphs"]["done"] == {VERSIONS: ["", "sample num_reqs=8"]}  # and what the engine allocates before
     assert len(ended) == len(set(ended))
 
 
@@ -104,6 +105,70 @@ def test_graphs_of_other_settings_are_refused(at: CommandLine, engine: Engine) -
     result = at.run("size", "tiny.yaml", "--compiled", KEPT, "-set", "serving.max_num_seqs=16")
     assert result.code == 1
     assert "is for v6e-1 with 8 requests and 32 tokens a step, not v6e-1 with 16" in result.err
+
+
+def test_what_another_libtpu_compiled_is_not_continued(at: CommandLine, engine: Engine) -> None:
+    rows = recorded("compiled.jsonl")
+    at.run("compile", "tiny.yaml", "--python", engine(rows.replace('"libtpu": "0.0.48"', '"libtpu": "0.0.44"')))
+    result = at.run("compile", "tiny.yaml", "--python", engine(rows))
+    assert result.code == 0, result.all
+    older = at.folder / KEPT.replace("0.0.48", "0.0.44")
+    graphs = [len(json.loads(path.read_text("utf-8"))["graphs"]) for path in (older, at.folder / KEPT)]
+    assert graphs[0] == graphs[1]
+
+
+def test_a_part_of_the_graphs_does_not_make_the_room_smaller(at: CommandLine, engine: Engine) -> None:
+    rows = recorded("compiled.jsonl").splitlines(keepends=True)
+    at.run("compile", "tiny.yaml", "--python", engine("".join(rows[:8]), then="sys.exit(9)"))
+    plain = json.loads(at.run("size", "tiny.yaml", "--json").out)
+    sized = json.loads(at.run("size", "tiny.yaml", "--compiled", KEPT, "--json").out)
+    assert sized["program_bytes_per_chip"] == plain["program_bytes_per_chip"]
+    assert any("only a part of the graphs" in text for text in sized["estimates"])
+
+
+def test_a_file_of_an_earlier_version_is_taken_as_one_for_all_chips(at: CommandLine, engine: Engine) -> None:
+    at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")))
+    document = json.loads((at.folder / KEPT).read_text("utf-8"))
+    del document["settings"]["tensor_parallel_size"]
+    (at.folder / KEPT).write_text(json.dumps(document), encoding="utf-8")
+    assert at.run("size", "tiny.yaml", "--compiled", KEPT).code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model": "example/other"}, "is for example/other, not example/tiny-qwen3"),
+        ({"engine": "0.31.0"}, "is for tpu-inference 0.31.0, not tpu-inference 0.32.0"),
+        ({"format": "tpudeploy.compiled/2"}, "does not have compiled graphs of the format tpudeploy.compiled/1"),
+        ({"graphs": [{"graph": "backbone", "temp_bytes": "5"}]}, "does not have compiled graphs"),
+        ({"settings": []}, "does not have compiled graphs"),
+        ({"extra": 1}, "does not have compiled graphs"),
+    ],
+)
+def test_a_file_of_something_else_is_refused_in_words(
+    at: CommandLine, engine: Engine, change: dict[str, object], words: str
+) -> None:
+    at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")))
+    document = json.loads((at.folder / KEPT).read_text("utf-8"))
+    (at.folder / KEPT).write_text(json.dumps({**document, **change}), encoding="utf-8")
+    result = at.run("size", "tiny.yaml", "--compiled", KEPT)
+    assert result.code == 1
+    assert words in result.err
+
+
+def test_graphs_in_the_bucket_of_the_states_are_continued_on_another_computer(
+    at: CommandLine, engine: Engine, tmp_path: Path
+) -> None:
+    rows = recorded("compiled.jsonl").splitlines(keepends=True)
+    (at.folder / "tpudeploy.toml").write_text('backend = "gs://states/team"\n', encoding="utf-8")
+    at.run("compile", "tiny.yaml", "--python", engine("".join(rows[:8]), then="sys.exit(9)"))
+    (at.folder / KEPT).unlink()  # as on another computer
+    sized = json.loads(at.run("size", "tiny.yaml", "--compiled", KEPT, "--json").out)
+    assert any("only a part of the graphs" in text for text in sized["estimates"])
+    result = at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")))
+    assert result.code == 0, result.all
+    question = json.loads((tmp_path / "asked").read_text("utf-8").splitlines()[-1])
+    assert question["graphs"]["done"][VERSIONS]
 
 
 def test_the_engine_itself_sizes_a_model(at: CommandLine, engine: Engine) -> None:

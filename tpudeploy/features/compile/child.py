@@ -544,7 +544,8 @@ def compile_graphs(runner: Any, config: Any, wish: dict[str, Any], result: dict[
     if wish.get("token_buckets"):
         runner.num_tokens_paddings = list(wish["token_buckets"])
     run_compilation = manager._run_compilation
-    done, only = set(wish.get("done", ())), tuple(wish.get("only", ()))
+    done = set(wish.get("done", {}).get(f"{result['engine']}-{result['libtpu']}", ()))
+    only = tuple(wish.get("only", ()))
     names = GraphNames()
 
     def run(name: str, function: Any, *args: Any, **kwargs: Any) -> None:

@@ -1,8 +1,8 @@
 """Compile a profile's graphs for its slice without a chip: the room that its programs need, or libtpu's refusal.
 
 The engine's own precompile loop runs in an environment that has vllm-tpu (--python), for chips that are absent. A
-bucket takes minutes on two cores. The result is a file that grows with each graph: the same command continues it, and
-it can be shared. `tpudeploy size --compiled FILE` takes the program room from it.
+bucket takes minutes on two cores. The result is a file that grows with each graph: the same command continues it, with
+a backend in a bucket on any computer. `tpudeploy size --compiled FILE` takes the program room from it.
 """
 
 from __future__ import annotations

@@ -31,6 +31,11 @@ class Compiled(Result):
     path: Annotated[str, "the file"] = ""
 
     @property
+    def versions(self) -> str:
+        """The engine's and libtpu's versions, by which files are kept apart."""
+        return f"{self.engine}-{self.libtpu}"
+
+    @property
     def exit_code(self) -> int:
         """Return 13 if the compiler refuses a graph: such a server would not start."""
         return 13 if any(graph.refusal for graph in self.graphs) else 0

@@ -1,8 +1,8 @@
 """Compile a profile's graphs for its slice without a chip: the room that its programs need, or libtpu's refusal.
 
 The engine's own precompile loop runs in an environment that has vllm-tpu (`--python`), for chips that are absent. A
-bucket takes minutes on two cores. The result is a file that grows with each graph: the same command continues it, and
-it can be shared. `tpudeploy size --compiled FILE` takes the program room from it.
+bucket takes minutes on two cores. The result is a file that grows with each graph: the same command continues it, with
+a backend in a bucket on any computer. `tpudeploy size --compiled FILE` takes the program room from it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tpudeploy.loading import OneProfile
     from tpudeploy.workspace import Workspace
 
-FOLDER = "compiled"
+FOLDER = RECORDS = "compiled"
 _HOUR = 3_600.0
 
 
@@ -34,19 +34,21 @@ def compile_profile(
 ) -> Compiled:
     """Compile the graphs of a profile for its slice, in a process of `python`, which has vllm-tpu.
 
-    A file below `output` keeps each graph as it is compiled, and a later call continues there. `only` are words of the
+    A file below `output` keeps each graph as it is compiled, and a later call continues there; where states are in a
+    bucket, it is kept there too, and others continue it. `only` are words of the
     graphs to compile, with commas between.
 
     Raise `errors.ConfigError` for `model.config`, `errors.UsageError` without a config or the Python, and
     `errors.QueryFailed` for what the engine refuses.
     """
     from tpudeploy.features.compile.service import compile_graphs
+    from tpudeploy.features.compile.store import CompiledStore
 
     words = tuple(word for word in only.split(",") if word)
     return compile_graphs(
         profile,
         python=python,
-        folder=workspace.adapters.folder / output,
+        store=CompiledStore(workspace.adapters.folder / output, workspace.adapters.shared_records(RECORDS)),
         only=words,
         seconds=timeout,
         on_message=on_message or (lambda _: None),

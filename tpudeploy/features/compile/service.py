@@ -5,7 +5,6 @@ Why no compile cache is written: decision 89 in docs/decisions.md.
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -13,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy import catalog
-from tpudeploy.adapters.files import read_file
-from tpudeploy.adapters.state import disk
 from tpudeploy.catalog.engines import DIFFERENCES
 from tpudeploy.catalog.families import answers
 from tpudeploy.domain.budget import EngineSettings
@@ -24,13 +21,13 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.features.compile import CompiledGraph
 from tpudeploy.features.compile.compiled import Compiled
 from tpudeploy.features.compile.engine_process import ask, read_row
+from tpudeploy.features.compile.store import CompiledStore
 
 if TYPE_CHECKING:
     from tpudeploy.loading import OneProfile
 
 # The generations and sizes that the engine was asked about without a chip.
 _CHIPS, _DEVICES = ("v5e", "v6e"), (1, 2, 4, 8)
-_MOST_BYTES = 16 << 20
 _GRAPH_FIELDS = ("graph", "function", "temp_bytes", "code_bytes", "cycles", "seconds", "refusal")
 
 
@@ -38,30 +35,38 @@ def compile_graphs(
     profile: OneProfile,
     *,
     python: str,
-    folder: Path,
+    store: CompiledStore,
     only: tuple[str, ...],
     seconds: float,
     on_message: Callable[[str], None],
 ) -> Compiled:
-    """Compile what the file in `folder` lacks, and return all of it. Raise as `operation.compile_profile`."""
+    """Compile what the files in `store` lack, and return all of it. Raise as `operation.compile_profile`.
+
+    What another libtpu compiled says nothing of this one: of the files, the child continues that of its own versions.
+    """
     deployment, config = resolve_question(profile)
     asked = request(deployment, config)
     slug = re.sub(r"[^A-Za-z0-9.-]+", "-", deployment.model_id)
     name = f"{slug}-{deployment.accelerator.name}.json"
-    files = (read(path) for path in sorted(folder.glob(f"*/{name}")))
-    compiled = next((file for file in files if file.settings == asked["args"]), None)
-    graphs = () if compiled is None else compiled.graphs
-    asked["graphs"] = {"done": sorted({graph.graph for graph in graphs}), "only": list(only)}
+    files = {file.versions: file for file in store.read_all(name) if file.settings == asked["args"]}
+    done = {versions: sorted({graph.graph for graph in file.graphs}) for versions, file in files.items()}
+    asked["graphs"] = {"done": done, "only": list(only)}
+    compiled: Compiled | None = None
+    graphs: tuple[CompiledGraph, ...] = ()
     part: list[CompiledGraph] = []
     for row in engine_rows(python, asked, seconds=seconds):
         if row.get("is_head"):
-            compiled = _head(row, deployment, asked["args"], graphs)
+            compiled = _head(row, deployment, asked["args"])
+            earlier = files.get(compiled.versions)
+            graphs = () if earlier is None else earlier.graphs
         elif "temp_bytes" in row or "refusal" in row:
             part.append(_graph(row))
         elif compiled is not None and (row.get("is_done") or "is_complete" in row):
             # A graph counts when all of it is compiled: what a kill cuts is compiled again.
             graphs, part = (*graphs, *part), []
-            compiled = _keep(replace(compiled, graphs=graphs, is_complete=row.get("is_complete") is True), folder, name)
+            compiled = store.keep(
+                replace(compiled, graphs=graphs, is_complete=row.get("is_complete") is True), name, on_message
+            )
             on_message(f"{row.get('graph', 'done')}: {len(graphs)} graphs in {compiled.path}")
     if compiled is None:
         raise QueryFailed("The engine ended without an answer.")
@@ -72,9 +77,7 @@ def _graph(row: Mapping[str, Any]) -> CompiledGraph:
     return CompiledGraph(**{field: row[field] for field in _GRAPH_FIELDS if field in row})
 
 
-def _head(
-    row: Mapping[str, Any], deployment: Deployment, settings: Mapping[str, Any], graphs: tuple[CompiledGraph, ...]
-) -> Compiled:
+def _head(row: Mapping[str, Any], deployment: Deployment, settings: Mapping[str, Any]) -> Compiled:
     return Compiled(
         model=deployment.model_id,
         accelerator_type=deployment.accelerator.name,
@@ -83,7 +86,7 @@ def _head(
         settings=settings,
         weights_bytes_per_chip=int(row["weights_bytes_per_chip"]),
         num_blocks=int(row["num_blocks"]),
-        graphs=graphs,
+        graphs=(),
         is_complete=False,
     )
 
@@ -130,6 +133,7 @@ def request(deployment: Deployment, config: Mapping[str, Any]) -> dict[str, Any]
 
 def _arguments(engine: EngineSettings) -> dict[str, Any]:
     arguments: dict[str, Any] = {
+        "tensor_parallel_size": engine.tensor_parallel,
         "max_model_len": engine.max_model_len,
         "max_num_seqs": engine.max_num_seqs,
         "max_num_batched_tokens": engine.max_num_batched_tokens,
@@ -155,21 +159,3 @@ def resolve_question(profile: OneProfile) -> tuple[Deployment, Mapping[str, Any]
         hint = "Name its config.json in model.config; the engine reads the whole of it."
         raise UsageError(f"The config of {deployment.model_id} is not known.", hint=hint)
     return deployment, config
-
-
-def read(path: Path) -> Compiled:
-    """Return a file of compiled graphs. Raise `errors.UsageError` for another file."""
-    try:
-        row = read_row(read_file(path, _MOST_BYTES))
-        graphs = tuple(CompiledGraph(**graph) for graph in row["graphs"])
-        fields = {name: value for name, value in row.items() if name not in ("format", "graphs", "path")}
-        return Compiled(**fields, graphs=graphs, path=str(path))
-    except (OSError, KeyError, TypeError, QueryFailed) as cause:
-        raise UsageError(f"{path} does not have compiled graphs.", hint="`tpudeploy compile` writes one.") from cause
-
-
-def _keep(compiled: Compiled, folder: Path, name: str) -> Compiled:
-    path = folder / f"{compiled.engine}-{compiled.libtpu}" / name
-    kept = replace(compiled, path=str(path))
-    disk.replace(path, json.dumps(kept.to_dict(), indent=1) + "\n")
-    return kept

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import show
 from tpudeploy.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from tpudeploy.features.compile.compiled import Compiled
 
 _MINUTES = 1_800.0
 
@@ -32,7 +36,15 @@ def run(args: argparse.Namespace, context: Context) -> int | None:
     if args.engine and not args.python:
         raise UsageError("--engine needs --python PATH, a Python that has vllm-tpu.")
     (profile,) = context.load([args.profile], args)
-    file = None if args.compiled is None else context.folder / args.compiled
-    result = size_with(profile, python=args.python if args.engine else "", compiled=file, seconds=_MINUTES)
+    compiled = None if args.compiled is None else _read(args, context)
+    result = size_with(profile, python=args.python if args.engine else "", compiled=compiled, seconds=_MINUTES)
     show(result, context)
     return result.exit_code
+
+
+def _read(args: argparse.Namespace, context: Context) -> Compiled:
+    from tpudeploy.features.compile.operation import RECORDS
+    from tpudeploy.features.compile.store import CompiledStore
+
+    shared = context.workspace([args.profile]).adapters.shared_records(RECORDS)
+    return CompiledStore(context.folder, shared).read(context.folder / args.compiled)

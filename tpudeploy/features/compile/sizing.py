@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpudeploy.catalog.families import answers
@@ -12,7 +11,7 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.features.compile import program_bytes
 from tpudeploy.features.compile.compiled import Compiled
 from tpudeploy.features.compile.rows import compact
-from tpudeploy.features.compile.service import engine_answer, read
+from tpudeploy.features.compile.service import engine_answer
 from tpudeploy.operations.size import Size, predict_size
 from tpudeploy.sizing.budget import compute_budget
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from tpudeploy.loading import OneProfile
 
 
-def size_with(profile: OneProfile, *, python: str, compiled: Path | None, seconds: float) -> Size:
+def size_with(profile: OneProfile, *, python: str, compiled: Compiled | None, seconds: float) -> Size:
     """Return the size, the weights and the cache by the engine with `python`, the programs by `compiled`.
 
     Raise as `service.compile_graphs`, and `errors.UsageError` for a file that is for another slice or other settings.
@@ -28,7 +27,7 @@ def size_with(profile: OneProfile, *, python: str, compiled: Path | None, second
     size = predict_size(profile)
     budget = _by_engine(profile, python, seconds) if python else size.budget
     if compiled is not None:
-        budget = with_programs(budget, read(compiled))
+        budget = with_programs(budget, compiled)
     return replace(size, budget=budget)
 
 
@@ -52,23 +51,38 @@ def with_programs(budget: HbmBudget | Unsized, compiled: Compiled) -> HbmBudget:
     """Return the budget with the room that the compiled programs need. Raise `errors.UsageError` if they are others."""
     if not isinstance(budget, HbmBudget):
         raise UsageError(f"The programs are known, but not the rest: cannot size this, because {budget.because}.")
-    here = (budget.accelerator.name, budget.engine.max_num_seqs, budget.engine.max_num_batched_tokens)
-    there = (
-        compiled.accelerator_type,
-        compiled.settings.get("max_num_seqs"),
-        compiled.settings.get("max_num_batched_tokens"),
-    )
-    if here != there:
-        words = "{} with {} requests and {} tokens a step"
-        hint = "Compile this profile: `tpudeploy compile`."
-        raise UsageError(f"{compiled.path} is for {words.format(*there)}, not {words.format(*here)}.", hint=hint)
+    _refuse_others(budget, compiled)
     extent = "all" if compiled.is_complete else "only a part"
     by = f"tpu-inference {compiled.engine} and libtpu {compiled.libtpu}"
     note = f"program_bytes_per_chip: compiled without a chip by {by}, {extent} of the graphs ({len(compiled.graphs)})"
     others = (each for each in budget.estimates if not each.startswith("program_bytes_per_chip"))
-    return replace(
-        budget, program_bytes_per_chip=program_bytes(compiled.graphs), estimates=(*others, note, *_decode(compiled))
+    room = program_bytes(compiled.graphs)
+    # Those that are not compiled yet may be larger: the backbone of the largest step comes late.
+    room = room if compiled.is_complete else max(room, budget.program_bytes_per_chip)
+    return replace(budget, program_bytes_per_chip=room, estimates=(*others, note, *_decode(compiled)))
+
+
+def _refuse_others(budget: HbmBudget, compiled: Compiled) -> None:
+    """Raise `errors.UsageError` for programs of another slice, step, model, split or release."""
+    engine, settings = budget.engine, compiled.settings
+    words = "{} with {} requests and {} tokens a step"
+    here = (budget.accelerator.name, engine.max_num_seqs, engine.max_num_batched_tokens)
+    there = (compiled.accelerator_type, settings.get("max_num_seqs"), settings.get("max_num_batched_tokens"))
+    pairs = (
+        (words.format(*there), words.format(*here)),
+        (compiled.model, budget.model.name),
+        # Files of earlier versions do not name the split: it is that of all devices.
+        (
+            f"{settings.get('tensor_parallel_size', budget.accelerator.devices)} chips",
+            f"{engine.tensor_parallel} chips",
+        ),
+        (f"tpu-inference {compiled.engine}", f"tpu-inference {engine.release or compiled.engine}"),
+        (f"a KV cache in {settings.get('kv_cache_dtype')}", f"a KV cache in {engine.kv_dtype}"),
     )
+    for theirs, ours in pairs:
+        if theirs != ours:
+            hint = "Compile this profile: `tpudeploy compile`."
+            raise UsageError(f"{compiled.path} is for {theirs}, not {ours}.", hint=hint)
 
 
 def _decode(compiled: Compiled) -> tuple[str, ...]:
