@@ -73,9 +73,9 @@ def main() -> None:
     python = os.environ["VLLM_PYTHON"]
     models = {key(model): model for model in [*listed(), *added(args.add)]}
     answers = {tuple(row["key"]): row for row in read_lines(args.answers)}
-    chosen = [model for model in models.values() if any(word in model["id"] for word in args.only.split(","))]
+    words = () if args.only == "-" else tuple(args.only.split(","))
+    chosen = [model for model in models.values() if any(word in model["id"] for word in words)]
     requests = [(model, chips) for chips in CHIPS for model in chosen if (*key(model), str(chips)) not in answers]
-    requests = [] if args.only == "-" else requests
     for (model, chips), answer in zip(requests, ask(python, requests), strict=False):
         keep(args.answers, answers, [*key(model), str(chips)], answer)
         print(model["id"], chips, answer.get("refusal", "")[:100], flush=True)

@@ -83,6 +83,8 @@ _FINE_TUNES: Mapping[str, str] = {
     "HuggingFaceTB/SmolLM3-3B-Base": "HuggingFaceTB/SmolLM3-3B",
     "intfloat/multilingual-e5-large-instruct": "intfloat/multilingual-e5-large",
     "meta-llama/Llama-Guard-3-8B": "meta-llama/Llama-3.1-8B",
+    "microsoft/Phi-4-reasoning-plus": "microsoft/Phi-4-reasoning",
+    "allenai/OLMo-2-1124-13B": "allenai/OLMo-2-1124-13B-Instruct",
     "microsoft/Phi-4-mini-reasoning": "microsoft/Phi-4-mini-instruct",
     "MiniMaxAI/MiniMax-M2.1": "MiniMaxAI/MiniMax-M2",
     "MiniMaxAI/MiniMax-M2.5": "MiniMaxAI/MiniMax-M2",

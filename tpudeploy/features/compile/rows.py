@@ -89,7 +89,9 @@ def without_uneven(answers: Mapping[int, Any]) -> tuple[dict[int, Any], dict[int
         for chips, one in answers.items()
     }
     own = heads.get(min(heads, default=0), 0)
-    is_uneven = {chips: 0 < each < own for chips, each in heads.items()}
+    # On more chips the engine may pad the heads of a part to as many as there are: the weights are wrong all the same.
+    least = min((chips for chips, each in heads.items() if 0 < each < own), default=max(heads, default=0) + 1)
+    is_uneven = {chips: chips >= least for chips in heads}
     words = "its layers have KV heads for a part of the model, and weights for all of it"
     return (
         {chips: one for chips, one in answers.items() if not is_uneven[chips]},
