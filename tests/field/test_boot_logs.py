@@ -121,13 +121,13 @@ VALUE = re.compile(
 KEYS = {".".join(map(str, key)) for key in all_keys()}
 
 
-def _values(remedy: str) -> dict[str, Any]:
+def values_of(remedy: str) -> dict[str, Any]:
     """Return the settings to which a remedy gives a value; of alternatives to each other, the first."""
     matches = list(VALUE.finditer(remedy))[:1]
     return {match["key"]: yaml.safe_load(match["value"]) for match in matches}
 
 
-def _write_profile(folder: Path, settings: dict[str, Any]) -> str:
+def profile_with(folder: Path, settings: dict[str, Any]) -> str:
     profile = yaml.safe_load(PROFILE)
     for key, value in settings.items():
         *parents, name = key.split(".")
@@ -140,12 +140,12 @@ def _write_profile(folder: Path, settings: dict[str, Any]) -> str:
     return "p.yaml"
 
 
-def _remedy(name: str) -> str:
+def remedy_of(name: str) -> str:
     return _cause((FOLDER / name).read_text(encoding="utf-8")).remedy
 
 
 def test_each_log_whose_remedy_names_a_setting_has_the_profile_that_produced_it() -> None:
-    assert {name for name in ANSWERS if SETTING.search(_remedy(name))} == PRODUCED.keys()
+    assert {name for name in ANSWERS if SETTING.search(remedy_of(name))} == PRODUCED.keys()
 
 
 @pytest.mark.parametrize("name", PRODUCED)
@@ -153,9 +153,9 @@ def test_a_remedy_that_is_applied_is_valid_and_fits_and_is_not_what_failed(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = PRODUCED[name]
-    after = before | _values(_remedy(name)) | IN_WORDS.get(name, {})
+    after = before | values_of(remedy_of(name)) | IN_WORDS.get(name, {})
     assert before != after
-    profile = _write_profile(tmp_path, after)
+    profile = profile_with(tmp_path, after)
     for verb in ("validate", "size"):
         answer = command(tmp_path, capsys, verb, profile)
         assert answer.code == 0, answer.all
@@ -173,7 +173,7 @@ BESIDE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", [name for name, remedy in EXAMPLES.items() if VALUE.search(remedy)])
 def test_a_value_that_a_remedy_gives_is_valid(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    profile = _write_profile(tmp_path, BESIDE.get(name, {}) | _values(EXAMPLES[name]))
+    profile = profile_with(tmp_path, BESIDE.get(name, {}) | values_of(EXAMPLES[name]))
     answer = command(tmp_path, capsys, "validate", profile)
     assert answer.code == 0, answer.all
 
