@@ -166,7 +166,24 @@ def _print_summary(context: Context, plan: Plan, report: RunReport) -> int:
         terminal.data("\nOutputs:\n")
         for endpoint in report.endpoints:
             terminal.data(f'{endpoint.address} endpoint = "{endpoint.url}"')
+        _print_first_request(context, plan, report)
     return exits.SUCCESS
+
+
+def _print_first_request(context: Context, plan: Plan, report: RunReport) -> None:
+    """Print how to use the first endpoint: a line each for curl, the OpenAI SDK and the dashboard."""
+    from tpudeploy import feature_table
+    from tpudeploy.views.first_request import first_request
+
+    first = report.endpoints[0]
+    deployment = next((goal.deployment for goal in plan.goals if goal.name == _deployment(first)), None)
+    if deployment is None:
+        return
+    lines = [*first_request(deployment, first.url)]
+    if "dashboard" in feature_table.COMMANDS:
+        lines.append("tpudeploy dashboard")
+    context.terminal.data("\nUse it:\n")
+    context.terminal.verbatim("\n".join(lines))
 
 
 def _list_deployments(context: Context, report: RunReport, *, as_json: bool = False) -> None:
