@@ -12,7 +12,6 @@ from command_line import CommandLine, Open
 
 LOAD = ("-concurrency", "32", "-context", "512", "-output", "64")
 SEQUENCES = ("-try", "serving.max_num_seqs=64,128")
-SPECULATION = ("-try", 'serving.args.speculative_config={"method": "ngram", "num_speculative_tokens": 3}')
 TUNE = ("tune", "gemma.yaml", *LOAD, "-max-cost", "5", "-auto-approve")
 
 
@@ -71,3 +70,30 @@ def test_what_was_not_there_is_gone_at_the_end(cli: Open) -> None:
     assert at.emulator.billed() == (), "nothing is billed any more"
     bill = sum(row.ended - row.began for row in at.emulator.bill() if row.ended is not None)
     assert bill / 3600 * tree["usd_per_hour"] < 5
+
+
+def test_what_costs_quality_is_left_out_of_the_overlay(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 60, "paced": True, "knows": {"": 0.95, "max-num-seqs=64": 0.4}})
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    tree = tuned(at, *SEQUENCES, "-accuracy", "arithmetic")
+    assert tree["quality_losses"] == ["serving.max_num_seqs=64"]
+    assert "64" not in tree["settings"].values()
+    assert "max_num_seqs: 64" not in tree["overlay"]
+    assert at.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0
+
+
+def test_a_limit_excludes_what_is_too_slow_and_too_little_money_is_refused(at: CommandLine) -> None:
+    tree = tuned(at, *SEQUENCES, "-limit-ttft", "1ms")
+    assert tree["finding"] == "no better settings"
+    assert any("ttft-p99 is" in trial["why"] for trial in tree["trials"])
+    result = at.run("tune", "gemma.yaml", *LOAD, *SEQUENCES, "-max-cost", "0.05", "-auto-approve")
+    assert (result.code, "takes at least about $" in result.err) == (1, True), result.all
+
+
+def test_without_a_list_it_tries_what_can_start_and_can_help_and_says_what_it_leaves_out(at: CommandLine) -> None:
+    result = at.run("tune", "gemma.yaml", *LOAD, "-dry-run")
+    assert result.code == 0, result.all
+    assert "max_num_seqs: as written | serving.max_num_seqs=64" in result.out
+    assert "not measured: max_num_seqs (128, 256, 512 only pad: the load has 32 streams)" in result.words
+    assert "not measured: hbm_utilization (the KV cache holds the whole load already)" in result.words
+    assert "enable_prefix_caching (the prompts of the load share no prefix to be cached)" in result.words

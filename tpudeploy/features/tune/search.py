@@ -160,8 +160,8 @@ def decide(axes: Sequence[Axis], trials: Sequence[Trial], purse: Purse) -> TuneS
     """Return the next measurement, or the end: what was found by these trials within this purse."""
     book = {(trial.stage, trial.settings, trial.number): trial for trial in trials}
     search = _search(tuple(sorted(axes, key=lambda axis: axis.recompiles)), trials, purse)
-    request = next(search)
     try:
+        request = next(search)
         while True:
             step = request.step
             trial = book.get((step.stage, step.settings, step.number))

@@ -343,7 +343,7 @@ class Tunings:
 
     def _quality_falls(self, tuning: Tuning, session: _TuneSession, decision: TuneVerdict) -> tuple[bool, Tuning]:
         """Ask the winner and the profile the questions; where quality fell, leave out what may have cost it."""
-        risky = tuple(path for path, _ in decision.winner if arms.is_risky(path))
+        risky = tuple(pair for pair in decision.winner if arms.is_risky(pair[0]))
         is_claimed = decision.finding in {ClaimFinding.BETTER, ClaimFinding.MEETS}
         if not tuning.questions or not decision.winner or not is_claimed:
             return False, tuning
@@ -354,7 +354,7 @@ class Tunings:
         )
         if comparison.judgement is not Judgement.FELL:
             return False, tuning
-        losses = (*tuning.quality_losses, *(risky or (path for path, _ in decision.winner)))
+        losses = (*tuning.quality_losses, *(risky or decision.winner))
         return True, self.store.keep(replace(tuning, quality_losses=losses))
 
     def _ask(self, tuning: Tuning, session: _TuneSession, settings: Settings) -> Tuning:
@@ -443,8 +443,9 @@ def _purse_left(tuning: Tuning) -> Purse:
 
 
 def _axes_left(tuning: Tuning) -> tuple[Axis, ...]:
-    """Return the axes without those whose other values cost quality."""
-    return tuple(axis for axis in tuning.axes if not axis.paths & set(tuning.quality_losses))
+    """Return the axes without the choices that cost quality."""
+    losses = set(tuning.quality_losses)
+    return tuple(without(axis, (choice for choice in axis.choices if losses & set(choice))) for axis in tuning.axes)
 
 
 def _purse(base: Deployment, workspace: Workspace, request: TuneRequest, price: float | None) -> Purse:

@@ -8,7 +8,7 @@ from dataclasses import field
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.run import Sweep
-from tpudeploy.features.tune.search import Axis, Purse, Trial, TuneStep, TuneVerdict
+from tpudeploy.features.tune.search import Axis, Purse, Settings, Trial, TuneStep, TuneVerdict
 from tpudeploy.features.tune.space import DroppedAxis
 
 
@@ -35,7 +35,7 @@ class Tuning:
 
     `id` follows from the server, the load, the axes, the objective and the limits: the same request continues.
     `was_there`: the deployment served before, and serves as its profile says at the end; otherwise it is deleted.
-    `seconds` is all the time so far, starts included. `quality_losses` are paths whose other values lowered quality,
+    `seconds` is all the time so far, starts included. `quality_losses` are values that lowered quality,
     and `sheets` the ids of answers by the settings as text.
     """
 
@@ -58,7 +58,7 @@ class Tuning:
     seconds: float = 0.0
     trials: tuple[Trial, ...] = ()
     pending: Pending | None = None
-    quality_losses: tuple[str, ...] = ()
+    quality_losses: Settings = ()
     sheets: Mapping[str, str] = field(default_factory=dict)
     is_emulated: bool = False
     verdict: TuneVerdict | None = None

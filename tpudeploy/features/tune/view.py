@@ -143,7 +143,7 @@ def _rest(tuning: Tuning) -> Iterator[str]:
     yield from (words.plain(f"Not usable: {settings} ({why}).") for settings, why in refusals)
     yield from (words.plain(f"Not measured: {each.name} ({each.why}).") for each in tuning.dropped)
     if tuning.quality_losses:
-        yield f"Left out because quality fell: {', '.join(tuning.quality_losses)}."
+        yield f"Left out because quality fell: {text_of(tuning.quality_losses)}."
     elif tuning.sheets:
         yield f"Quality, by {tuning.questions}: no regression was detected."
     if any("speculative_config" in path for axis in tuning.axes for path in axis.paths):
