@@ -151,7 +151,7 @@ def test_a_verified_boot_says_how_far_off_the_prediction_was(cli: Open) -> None:
 
 def test_what_upstream_has_not_tested_is_said_in_one_line_and_is_no_warning(at: CommandLine) -> None:
     untested = ("--set", "model.id=Qwen/Qwen3-8B", "--set", "serving.args={}")
-    line = "Qwen/Qwen3-8B is untested on v6e (vllm-project/tpu-inference, "
+    line = "Qwen/Qwen3-8B is untested on v6e (vllm-project/tpu-inference 0.27.0, "
     for command in ("validate", "size", "plan"):
         assert line in at.run(command, "gemma.yaml", *untested).words
         assert "is untested" not in at.run(command, "gemma.yaml").words

@@ -6,6 +6,7 @@ Never edit by hand. Columns: chip, kind, name, and the cells of its row: `pass`,
 REPOSITORY = "vllm-project/tpu-inference"
 COMMIT = "b8692ff01fa191343836996c27a39dc95f008b88"
 DATE = "2026-08-22"
+RELEASE = "0.27.0"
 
 ROWS = """
 v6e model Qwen/Qwen3-Embedding-8B pass pass untested

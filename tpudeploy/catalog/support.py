@@ -7,7 +7,8 @@ from functools import cache
 
 from tpudeploy.catalog import _support
 from tpudeploy.catalog.families import base_of
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.frozen import frozen, replace
 
 
 class UpstreamVerdict(StrEnum):
@@ -18,26 +19,45 @@ class UpstreamVerdict(StrEnum):
 
 @frozen
 class ModelSupport:
-    """What the matrix says of a model on a generation. `words` are the matrix's own for one that does not pass."""
+    """What the matrix says of a model on a generation. `words` are the matrix's own for one that does not pass.
+
+    `features` are those of a deployment that no test of the generation passed.
+    """
 
     support: UpstreamVerdict
     model: str
     generation: str
     words: str = ""
+    features: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
-        """Return the line for people, "" for a model that passes."""
-        source = f"({_support.REPOSITORY}, {_support.DATE})"
-        if self.support is UpstreamVerdict.TESTED:
-            return ""
+        """Return the line for people, "" for a model that passes with all features."""
+        claims = []
         if self.support is UpstreamVerdict.UNTESTED:
-            return f"{self.model} is untested on {self.generation} {source}"
-        return f"{self.model} does not pass on {self.generation}: {self.words} {source}"
+            claims.append(f"{self.model} is untested on {self.generation}")
+        if self.support is UpstreamVerdict.FAILING:
+            claims.append(f"{self.model} does not pass on {self.generation}: {self.words}")
+        if self.features:
+            verb = "are" if len(self.features) > 1 else "is"
+            claims.append(f"{' and '.join(self.features)} {verb} untested on {self.generation}")
+        source = f"({_support.REPOSITORY} {_support.RELEASE}, {_support.DATE})"
+        return f"{'; '.join(claims)} {source}" if claims else ""
 
     def to_dict(self) -> dict[str, object]:
-        source = {"repository": _support.REPOSITORY, "commit": _support.COMMIT, "date": _support.DATE}
-        return {"support": self.support.value, "generation": self.generation, "words": self.words, "source": source}
+        source = {
+            "repository": _support.REPOSITORY,
+            "release": _support.RELEASE,
+            "commit": _support.COMMIT,
+            "date": _support.DATE,
+        }
+        return {
+            "support": self.support.value,
+            "generation": self.generation,
+            "words": self.words,
+            "features": list(self.features),
+            "source": source,
+        }
 
 
 def model_support(model_id: str, generation: str) -> ModelSupport:
@@ -52,6 +72,39 @@ def model_support(model_id: str, generation: str) -> ModelSupport:
         verdict = UpstreamVerdict.TESTED
     words = failing[0].replace("_", " ") if verdict is UpstreamVerdict.FAILING else ""
     return ModelSupport(support=verdict, model=model_id, generation=generation, words=words)
+
+
+# Features by their names for people, the rows of the matrices that test them, and the settings that use them.
+_FEATURES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("context parallelism", "CP", ("decode_context_parallel_size", "prefill_context_parallel_size")),
+    ("expert parallelism", "EP", ("enable_expert_parallel",)),
+    ("pipeline parallelism", "PP", ("pipeline_parallel_size",)),
+    ("LoRA", "LoRA_Torch", ("enable_lora",)),
+)
+_OFF = (None, False, 0, 1)
+
+
+def deployment_support(deployment: Deployment) -> ModelSupport:
+    """Return what the matrices say of a deployment's model and features on its generation."""
+    generation, tested = deployment.accelerator.generation, _tested_features()
+    uses = [
+        (title, row)
+        for title, row, keys in _FEATURES
+        if any(deployment.attributes.get(f"serving.args.{key}") not in _OFF for key in keys)
+    ]
+    if deployment.accelerator.hosts > 1:
+        uses.append(("a slice of several hosts", "multi-host"))
+    # Of a generation that is in no matrix, no feature is tested: the line about the model says so.
+    is_known = any(of == generation for of, _ in tested)
+    features = tuple(title for title, row in uses if is_known and not tested.get((generation, row), False))
+    return replace(model_support(deployment.model_id, generation), features=features)
+
+
+@cache
+def _tested_features() -> dict[tuple[str, str], bool]:
+    """Return whether a test passed, by generation and feature."""
+    rows = (line.split() for line in _support.ROWS.strip().splitlines())
+    return {(chip, name): "pass" in cells for chip, kind, name, *cells in rows if kind != "model"}
 
 
 @cache

@@ -114,7 +114,7 @@ def predict_size(
 ) -> Size:
     """Return what `Workspace.size` returns, without a workspace: this is `tpudeploy.size`."""
     from tpudeploy import loading
-    from tpudeploy.catalog.support import model_support
+    from tpudeploy.catalog.support import deployment_support
 
     profile = loading.profile(profile)
     profile = profile if pins is None else loading.judge(profile, pins)
@@ -126,7 +126,7 @@ def predict_size(
         budget=deployment.budget,
         diagnostics=diagnostics,
         warnings=profile.warnings,
-        support=model_support(deployment.model_id, deployment.accelerator.generation),
+        support=deployment_support(deployment),
         boots=tuple(record for record in boots if _is_alike(record, deployment)),
         sweep=_sweep(deployment) if sweep else None,
     )

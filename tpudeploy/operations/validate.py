@@ -91,7 +91,7 @@ def validate(workspace: Workspace, profiles: Profiles) -> Validation:
 
 def _checked(workspace: Workspace, one: OneProfile, pins: Callable[[], Pins]) -> CheckedProfile:
     from tpudeploy import loading
-    from tpudeploy.catalog.support import model_support
+    from tpudeploy.catalog.support import deployment_support
     from tpudeploy.planning.plan_rules import unreachable_end
     from tpudeploy.sizing.checks import check
     from tpudeploy.views.reports import CheckedProfile
@@ -108,7 +108,7 @@ def _checked(workspace: Workspace, one: OneProfile, pins: Callable[[], Pins]) ->
         from tpudeploy.adapters.own_files import check_by_shellcheck
 
         diagnostics += tuple(check_by_shellcheck(deployment.own_files))
-    support = model_support(deployment.model_id, deployment.accelerator.generation)
+    support = deployment_support(deployment)
     return CheckedProfile(file=file, diagnostics=diagnostics, name=deployment.name, note=support.sentence)
 
 

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from tpudeploy.catalog.engines import figures_of, has_own_figures
-from tpudeploy.catalog.support import ModelSupport, model_support
+from tpudeploy.catalog.support import ModelSupport, deployment_support
 from tpudeploy.domain.boots import BootRecord
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
@@ -125,7 +125,7 @@ def summary(deployment: Deployment) -> str:
     """Return the line that a plan shows."""
     budget, image = deployment.budget, deployment.engine
     line = _summary(deployment.name, budget)
-    sentence = model_support(deployment.model_id, deployment.accelerator.generation).sentence
+    sentence = deployment_support(deployment).sentence
     line += f" {sentence}." if sentence else ""
     if isinstance(budget, Unsized) and budget.at_least is None:
         return line

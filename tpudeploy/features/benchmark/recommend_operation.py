@@ -139,13 +139,13 @@ def _with_settings(profile: Checked, settings: Mapping[str, Json]) -> Profile:
 
 def _profile_for(profile: Checked, choice: Choice, pins: Pins) -> str:
     """Return the whole profile with what is recommended merged on top, each value with its origin."""
-    from tpudeploy.catalog.support import model_support
+    from tpudeploy.catalog.support import deployment_support
     from tpudeploy.loading import sized
     from tpudeploy.views.profile import profile as view
 
     changed = _with_settings(profile, choice.settings)
     deployment = sized(changed, pins)
-    sentence = model_support(deployment.model_id, deployment.accelerator.generation).sentence
+    sentence = deployment_support(deployment).sentence
     text = f"# {sentence}.\n" if sentence else ""
     text += view(changed.spec.name, deployment)
     if choice.is_emulated:
