@@ -44,6 +44,16 @@ def least_block_size(engine: EngineSettings) -> int:
     return power_of_two(ceil_div(engine.max_model_len, entries))
 
 
+def exceeds_scalar_memory(engine: EngineSettings) -> bool:
+    """Return whether the compiler refuses the attention kernel, because block tables fill all of scalar memory.
+
+    libtpu 0.0.48, for a v6e chip that is absent: the kernel of tpu_inference 0.32.0 compiles for 256 requests of 1,016
+    blocks, and not of 1,024. "Ran out of memory in memory space smem. Used 1.00M of 1.00M smem."
+    """
+    entries = engine.max_num_seqs * ceil_div(engine.max_model_len, block_size(engine))
+    return entries * _ENTRY_BYTES >= 2 * _HALF_SMEM_BYTES
+
+
 def num_blocks(
     engine: EngineSettings,
     *,
