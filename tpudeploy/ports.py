@@ -28,7 +28,7 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.pins import Name, Pins
 from tpudeploy.domain.project_facts import ProjectFacts
 from tpudeploy.domain.router import Router
-from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, ServerLoad, Slice, SliceRef, SliceRequest
+from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, ServerLoad, Slice, SliceEnd, SliceRef, SliceRequest
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.together import PARALLELISM
 from tpudeploy.domain.verify import EngineReport
@@ -87,6 +87,10 @@ class TpuCloud(Protocol):
 
         An absent slice is success. A refusal shows at a later observation.
         """
+        ...
+
+    def end(self, ref: SliceRef) -> SliceEnd | None:
+        """Return how a slice ended that is gone, by Google's operations; None where these do not tell."""
         ...
 
     def update(self, ref: SliceRef, node: NodeUpdate) -> None:

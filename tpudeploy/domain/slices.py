@@ -113,6 +113,21 @@ class CreateOperation:
 
 
 @frozen
+class SliceEnd:
+    """The end of a slice by Google's own record: when its deletion was requested, or when Google took its machine.
+
+    `key` is the key of the profile for which its machine deleted itself, "" for any other end; `idle_minutes` is for
+    how long it had been idle then. `names_key`: the record would name the key; without one, the machine did not end
+    itself.
+    """
+
+    at: float
+    key: str = ""
+    idle_minutes: int = 0
+    names_key: bool = False
+
+
+@frozen
 class Slice:
     """One slice as the cloud lists it now. `raw_state` is Google's state, for display only.
 
@@ -284,7 +299,8 @@ class Observed:
     """One observation: every slice that a state tracks, and the probes of the serving ones. Absent means 404.
 
     `unseen` are the slices that could not be observed, with the reason. `loads` are those of the servers that were
-    asked for it; a draining one always is. `late` are slices whose requests the state has forgotten.
+    asked for it; a draining one always is. `late` are slices whose requests the state has forgotten. `ends` are the
+    ends of slices whose deletion no run requested, as far as Google has a record of them.
     """
 
     at: float
@@ -294,6 +310,7 @@ class Observed:
     unseen: Mapping[str, str] = field(default_factory=dict)
     loads: Mapping[str, ServerLoad] = field(default_factory=dict)
     late: Mapping[str, Slice] = field(default_factory=dict)
+    ends: Mapping[str, SliceEnd] = field(default_factory=dict)
 
     def serves(self, name: str) -> bool:
         """Return whether the server of a slice was probed, and answered."""

@@ -194,6 +194,10 @@ class Cloud:
         self.operations[operation.name] = operation
         return operation
 
+    def lists(self, operation: LongRunningOperation) -> bool:
+        """Return whether lists still have an operation: how long Google keeps those that are over is not verified."""
+        return operation.ended_at is None or self.clock.now() < operation.ended_at + self.scenario.keeps_operations
+
     def track_creation(self, request: ChipRequest, operation: LongRunningOperation) -> None:
         """Note the create operation of a request. The scenario may never let it end."""
         request.creation = operation

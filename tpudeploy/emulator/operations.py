@@ -17,7 +17,7 @@ def get(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
 
 
 def list_(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
-    covered = [o for o in cloud.operations.values() if call.covers(o.name)]
+    covered = [o for o in cloud.operations.values() if call.covers(o.name) and cloud.lists(o)]
     return page(call, "operations", covered, lambda operation: render(operation, call.version))
 
 

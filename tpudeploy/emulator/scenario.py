@@ -17,6 +17,7 @@
     versioned_buckets: [my-states]  # object versioning is on in these
     project: {apis_off: [secretmanager.googleapis.com]}     # what surrounds the TPUs: ScenarioProject
     compute_engine: {shows_pending: false}      # what is unverified about instances: ComputeEngineFacts
+    keeps_operations: 0             # seconds in which lists have what is over, 14 days without the key: not verified
     billed_from: ready              # not from the creation of a machine: which of the two is true is not verified
     habits:                         # what a zone does every time: habits.py
       - {habit: early-preemption, zone: us-east5-a, after: 300}
@@ -166,6 +167,7 @@ class Scenario:
     versioned_buckets: tuple[str, ...] = ()
     project: ScenarioProject = field(default_factory=ScenarioProject)
     compute_engine: ComputeEngineFacts = field(default_factory=ComputeEngineFacts)
+    keeps_operations: float = 14 * 86400.0  # seconds
     billed_from: Literal["created", "ready"] = "created"  # of a machine; which of the two is not verified
     trouble: tuple[Trouble, ...] = ()
     engine: tuple[str, ...] = ()  # no key of a file: a scenario names no program to run

@@ -122,6 +122,7 @@ _READERS: Mapping[str, Any] = {
     "versioned_buckets": tuple,
     "project": lambda settings: _parse(ScenarioProject, "project", settings),
     "compute_engine": lambda settings: _parse(ComputeEngineFacts, "compute_engine", settings),
+    "keeps_operations": float,
     "billed_from": _billed_from,
     "habits": lambda rows: tuple(Trouble.parse(row) for habit in rows for row in habits.troubles(habit)),
     "trouble": lambda rows: tuple(_trouble(row) for row in rows),

@@ -77,8 +77,17 @@ class Scriptless:
 
     def request_to_delete(self) -> tuple[str, str]:
         """Return the host and the target of the URL that deletes its request."""
-        url = urlsplit(self._facts.metadata()[END_KEY].split(" ")[1])
-        return url.netloc, f"{url.path}?{url.query}" if url.query else url.path
+        whens, address, keys = self._facts.metadata()[END_KEY].split(" ", 2)
+        url = urlsplit(address)
+        if url.query:
+            return url.netloc, f"{url.path}?{url.query}"
+        now = self._facts.clock.now()
+        times = map(self._time_of, whens.split(","))
+        key = next(key.split(":")[0] for key, at in zip(keys.split("; "), times, strict=True) if at and at <= now)
+        minutes = int((now - self._last_use()) // 60) if key == "lifecycle.idle" else 0
+        number = ("lifecycle.end", "lifecycle.idle", "lifecycle.hours").index(key) + 1
+        # As in templates/boot/end.sh: Compute Engine shows it in the list of its operations.
+        return url.netloc, f"{url.path}?requestId=74707564-6570-4{number}00-8{minutes:03x}-{int(now):012x}"
 
     def note_end(self, status: int) -> None:
         """Report, as the script does, that it may not delete its request."""

@@ -39,7 +39,7 @@ from tpudeploy.domain.step import (
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.cost_wall import CostWall, over_budget
 from tpudeploy.engine.execute import StepExecutor
-from tpudeploy.engine.ledger import record_grants, record_removal
+from tpudeploy.engine.ledger import record_ends, record_grants, record_removal
 from tpudeploy.engine.observe import observe
 from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.publish import EndpointPublisher
@@ -483,6 +483,7 @@ class Convergence:
 
     def _save_observation(self, session: StateSession, observed: Observed) -> None:
         before = session.state
+        record_ends(self._world, before, observed)
         state = merge_observation(before, observed)
         # A removal needs neither the losses nor the landings: it requests nothing.
         if self._goal.deployment is not None:

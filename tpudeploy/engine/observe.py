@@ -6,6 +6,7 @@ Why: decisions 24, 30 and 57 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import TypeVar
@@ -17,7 +18,17 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import ROUTER, Zone
-from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, ServerLoad, Slice, SliceRef
+from tpudeploy.domain.slices import (
+    BootPhase,
+    BootReport,
+    Health,
+    Observed,
+    Phase,
+    ServerLoad,
+    Slice,
+    SliceEnd,
+    SliceRef,
+)
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.retry import retry_on_fault
@@ -49,6 +60,8 @@ class ObservationTarget:
 _ARGS = "serving.args."
 # The phases of a late slice that is not billed, and that nobody has to end.
 _ENDED = {Phase.LEAVING, Phase.HUSK, Phase.REFUSED}
+# The phases of a slice that ran, and does no more.
+_OVER = {Phase.HUSK, Phase.LOST, Phase.LEAVING}
 
 
 @frozen
@@ -266,9 +279,24 @@ def _observations(
             reports=reports.get(number, {}),
             health=health.get(number, {}),
             loads=loads_by_subject.get(number, {}),
+            ends=_ends(world, subjects[number].state, slices),
         )
         for number, slices in enumerate(slices_of_each)
     )
+
+
+def _ends(world: World, state: State, slices: Mapping[str, Slice]) -> dict[str, SliceEnd]:
+    """Return the ends of the slices that ran, and that no run ended, as far as Google has a record of them."""
+    ends: dict[str, SliceEnd] = {}
+    for attempt in state.attempts:
+        current = slices.get(attempt.name)
+        is_over = current is None or current.is_remainder or current.phase in _OVER
+        if is_over and attempt.granted_at is not None and attempt.releasing_at is None and not attempt.is_lost:
+            # It explains an end, and decides nothing: what Google does not tell, or not now, is deduced.
+            with suppress(errors.CloudError):
+                end = world.cloud.end(attempt.ref)
+                ends |= {} if end is None else {attempt.name: end}
+    return ends
 
 
 def not_observed(where: str, health: Health) -> errors.NotObserved:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from tpudeploy.catalog.backends import BACKENDS
@@ -13,6 +14,10 @@ END_KEY = "tpudeploy-end"
 NO_END = "never"
 END, IDLE, HOURS = ENDS = ("lifecycle.end", "lifecycle.idle", "lifecycle.hours")
 _BY_OTHERS, _COUNTED = "-", "~"
+# The id of the request by which a machine deletes itself (own_request_id in templates/boot/end.sh): a UUID with our
+# name, the number of the key, the minutes for which it was idle, and the second of the request. Compute Engine shows it
+# in the list of operations; the operations of the TPU API have no such field.
+_OWN_REQUEST = re.compile(r"74707564-6570-4(?P<key>[1-3])00-8(?P<minutes>[0-9a-f]{3})-[0-9a-f]{12}")
 
 
 def end_value(deployment: Deployment, name: str, place: Place, *, since: float | None, now: float | None) -> str:
@@ -60,6 +65,12 @@ def ends_in(value: str) -> Mapping[str, str]:
 def counts_from_service(value: str) -> bool:
     """Return whether a machine with this in its metadata counts its end from when it first served."""
     return any(when.startswith("+") for when in value.partition(" ")[0].split(","))
+
+
+def key_in_request_id(request_id: str) -> tuple[str, int] | None:
+    """Return the key for which a machine deleted itself with this id, and for how many minutes it was idle; or None."""
+    match = _OWN_REQUEST.fullmatch(request_id.lower())
+    return None if match is None else (ENDS[int(match["key"]) - 1], int(match["minutes"], 16))
 
 
 def _when(end: End, since: float | None) -> str:

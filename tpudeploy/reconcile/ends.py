@@ -9,6 +9,8 @@ Why: decision 86 in docs/decisions.md.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.ending import IdleLimit, PastEnd
@@ -17,7 +19,7 @@ from tpudeploy.domain.hours import closing_after, current_span, last_closing, ne
 from tpudeploy.domain.slices import BootPhase, BootReport, Observed
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.node.fingerprint import server_print
-from tpudeploy.node.own_end import END_KEY, counts_from_service, sees_all_requests
+from tpudeploy.node.own_end import END_KEY, IDLE, counts_from_service, sees_all_requests
 from tpudeploy.reconcile.decide import fits
 
 _NEWS = 0.25  # of `lifecycle.idle`: the state is not written for each request
@@ -103,11 +105,29 @@ def _ending(deployment: Deployment, state: State, observed: Observed) -> PastEnd
         return earlier
     at, hours = _end_time(deployment, state), deployment.lifecycle.hours
     if at is not None and now >= at:
-        return _ended(deployment, at)
+        return _with_record(_ended(deployment, at), state, observed)
     if hours is not None and current_span(hours, now) is None:
-        return _closed(deployment, last_closing(hours, now))
+        return _with_record(_closed(deployment, last_closing(hours, now)), state, observed)
     idle = deployment.lifecycle.idle
     return None if idle is None else _idle(deployment, idle, state, observed)
+
+
+def _with_record(ending: PastEnd, state: State, observed: Observed) -> PastEnd:
+    """Return the end with what Google's record says of the machines, if no run deleted them."""
+    ends = [observed.ends[attempt.name] for attempt in state.slice_attempts if attempt.name in observed.ends]
+    if not ends:
+        return ending
+    last = max(ends, key=lambda end: end.at)
+    how = (
+        f"its machine deleted itself at {_clock(last.at)}"
+        if last.key
+        else f"gone at {_clock(last.at)} by Google's times"
+    )
+    return replace(ending, why=f"{ending.why}; {how}")
+
+
+def _clock(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC"
 
 
 def _idle(deployment: Deployment, idle: IdleLimit, state: State, observed: Observed) -> PastEnd | None:
@@ -146,16 +166,36 @@ def _use_in(report: BootReport | None, now: float) -> float | None:
 def _gone_when_idle(deployment: Deployment, idle: IdleLimit, state: State, observed: Observed) -> PastEnd | None:
     """Return that the machine deleted itself; None if it may have been lost in another way, and is to be replaced.
 
-    Nothing is left of a machine to say why. But Google keeps a preempted or ended queued resource in sight, so that one
-    that is gone was deleted by its machine, or by a person who had no use for it either.
+    Compute Engine records why a machine deleted itself. The TPU API only records when one was deleted, and keeps a
+    preempted or ended queued resource in sight: one that is gone was deleted by its machine, or by a person.
     """
-    attempts = state.slice_attempts
-    now = observed.at
+    ends = [observed.ends[attempt.name] for attempt in state.slice_attempts if attempt.name in observed.ends]
+    was_declared = any(attempt.spec.get(IDLE) == idle.text for attempt in state.slice_attempts)
+    own = next((end for end in ends if end.key == IDLE and was_declared), None)
+    if own is not None:
+        return _idle_end(deployment, idle, own.at, f"idle for {own.idle_minutes} min; its machine deleted itself")
+    # The record would say that it was idle.
+    if any(end.names_key for end in ends):
+        return None
+    return _deduced_idle(deployment, idle, state, observed, max((end.at for end in ends), default=None))
+
+
+def _deduced_idle(
+    deployment: Deployment, idle: IdleLimit, state: State, observed: Observed, deleted_at: float | None
+) -> PastEnd | None:
+    """Return the end by when it was to come, and by when its machine was deleted, if Google has a time for that."""
+    attempts, now = state.slice_attempts, observed.at
     if not sees_all_requests(deployment) or not all(_was_deleted(a, deployment, observed) for a in attempts):
         return None
     since = max((a.granted_at for a in attempts if a.granted_at is not None), default=now)
     at = max(since, state.serving_since or 0.0, state.used_at or 0.0, state.started_at or 0.0) + idle.seconds
-    return None if now < at else _idle_end(deployment, idle, at, "its machine is gone, as it was to be then")
+    if deleted_at is None:
+        return None if now < at else _idle_end(deployment, idle, at, "deduced, because its machine is gone")
+    # A run saw it serve, and saw its last request, somewhat later than the machine did.
+    if deleted_at < at - idle.seconds * _NEWS:
+        return None
+    how = f"deduced, because its machine was deleted at {_clock(deleted_at)} by Google's times"
+    return _idle_end(deployment, idle, deleted_at, how)
 
 
 def _was_deleted(attempt: Attempt, deployment: Deployment, observed: Observed) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tpudeploy import catalog
 from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
-from tpudeploy.domain.slices import Observed
+from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.machine_end import past_deletion
@@ -42,11 +42,12 @@ def departures(event: LedgerEvent, before: State, names: Iterable[str], now: flo
     leaving = frozenset(names)
     for index, attempt in before.indexed_attempts:
         if attempt.name in leaving:
-            released, granted, ended = attempt.releasing_at, attempt.granted_at, None
+            released, granted, ended, is_bound = attempt.releasing_at, attempt.granted_at, None, False
             if granted is not None:
                 # A release that came before the grant was refused: the slice was seen to run after it.
                 is_released = released is not None and released >= granted
                 ended = released if is_released else past_deletion(attempt, before, now)
+                is_bound = not is_released or attempt.is_lost
             yield line_of(
                 event,
                 before.deployment,
@@ -55,8 +56,33 @@ def departures(event: LedgerEvent, before: State, names: Iterable[str], now: flo
                 now,
                 began=granted,
                 ended=ended,
+                is_bound=is_bound,
                 reason=attempt.release_reason,
             )
+
+
+def unseen_ends(state: State, observed: Observed) -> Iterator[LedgerLine]:
+    """Yield a line for each slice that ended and that no run deleted: by Google's record, or as a bound from now."""
+    for index, attempt in state.indexed_attempts:
+        end, slice_ = observed.ends.get(attempt.name), observed.slices.get(attempt.name)
+        ran = attempt.granted_at is not None and attempt.releasing_at is None
+        if end is None and not (ran and slice_ is not None and slice_.phase is Phase.HUSK):
+            continue
+        reason = "its machine is gone"
+        if end is not None:
+            reason = f"{end.key}: its machine deleted itself" if end.key else "not by a run, by Google's record"
+        yield line_of(
+            LedgerEvent.GONE,
+            state.deployment,
+            index,
+            attempt,
+            observed.at,
+            began=attempt.granted_at,
+            ended=observed.at if end is None else end.at,
+            is_bound=end is None,
+            is_recorded=end is not None,
+            reason=reason,
+        )
 
 
 def removal(
@@ -82,6 +108,8 @@ def line_of(
     began: float | None = None,
     ended: float | None = None,
     ends_at: float | None = None,
+    is_bound: bool = False,
+    is_recorded: bool = False,
     reason: str = "",
 ) -> LedgerLine:
     """Return a line about a request, with its place, its chips and their list price."""
@@ -106,5 +134,7 @@ def line_of(
         began=began,
         ended=ended,
         ends_at=ends_at,
+        is_bound=is_bound,
+        is_recorded=is_recorded,
         reason=reason,
     )

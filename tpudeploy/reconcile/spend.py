@@ -53,7 +53,8 @@ class Exposure:
 class Charge:
     """One request that ran: from `began` until `ended`, None while it runs or may run.
 
-    `is_untracked`: no state tracks it any more, so that nothing here shows whether it still runs.
+    `is_untracked`: no state tracks it any more, so that nothing here shows whether it still runs. `is_bound`: it was
+    found to be gone at `ended`, and Google has no time for it: it may have ended before.
     """
 
     line: LedgerLine
@@ -61,6 +62,7 @@ class Charge:
     ended: float | None
     ends_at: float | None
     is_untracked: bool = False
+    is_bound: bool = False
 
     def seconds(self, since: float, until: float) -> float:
         """Return how long it ran between two moments."""
@@ -103,12 +105,14 @@ def _charge(lines: Sequence[LedgerLine]) -> Charge | None:
         return None
     last = max(lines, key=lambda line: line.at)
     ends_at = next((line.ends_at for line in reversed(lines) if line.ends_at is not None), None)
-    ended = _end_seen(lines)
-    if ended is not None:
-        # If its end was not seen, Google's own time for it counts.
-        ended = max(began, ended if ends_at is None else min(ended, ends_at))
-    is_untracked = ended is None and last.event is LedgerEvent.UNTRACKED
-    return Charge(line=_fullest(lines), began=began, ended=ended, ends_at=ends_at, is_untracked=is_untracked)
+    end = _end_seen(lines)
+    is_untracked = end is None and last.event is LedgerEvent.UNTRACKED
+    charge = Charge(line=_fullest(lines), began=began, ended=None, ends_at=ends_at, is_untracked=is_untracked)
+    if end is None or end.ended is None:
+        return charge
+    # If its end was not seen, Google's own time for it counts.
+    ended = end.ended if ends_at is None else min(end.ended, ends_at)
+    return replace(charge, ended=max(began, ended), is_bound=end.is_bound and ended == end.ended)
 
 
 def _fullest(lines: Sequence[LedgerLine]) -> LedgerLine:
@@ -116,10 +120,13 @@ def _fullest(lines: Sequence[LedgerLine]) -> LedgerLine:
     return max(lines, key=lambda line: (bool(line.model), line.usd_per_hour is not None, line.at))
 
 
-def _end_seen(lines: Sequence[LedgerLine]) -> float | None:
-    """Return when it was deleted or found to be gone, or None. A node can outlive its request, and ends later then."""
+def _end_seen(lines: Sequence[LedgerLine]) -> LedgerLine | None:
+    """Return the first line by which it was gone, or None. A node can outlive its request, and ends later then."""
     reopened = max((line.at for line in lines if line.event is LedgerEvent.RUNNING and line.reason), default=-inf)
-    return min((time for time in _times(lines, LedgerEvent.GONE, "ended") if time >= reopened), default=None)
+    ends = [line for line in lines if line.event is LedgerEvent.GONE and (line.ended or -inf) >= reopened]
+    # What a run found, or deduced, counts where Google has no record.
+    ends = [line for line in ends if line.is_recorded] or ends
+    return min(ends, key=lambda line: line.ended or inf, default=None)
 
 
 def _beginning(lines: Sequence[LedgerLine]) -> float | None:

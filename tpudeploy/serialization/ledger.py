@@ -13,13 +13,12 @@ from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
 from tpudeploy.domain.names import Zone
 
-_TIMES = ("began", "ended", "ends_at")
-
 
 def format_line(line: LedgerLine) -> str:
     """Return one line of ASCII with its end. What is empty or unknown is left out."""
     values = {each.name: getattr(line, each.name) for each in fields(line)}
-    return json.dumps({k: v for k, v in values.items() if v not in (None, "", {})}, separators=(",", ":")) + "\n"
+    present_values = {key: value for key, value in values.items() if value is not False and value not in (None, "", {})}
+    return json.dumps(present_values, separators=(",", ":")) + "\n"
 
 
 def parse_lines(text: str) -> tuple[LedgerLine, ...]:
@@ -53,7 +52,11 @@ def _parse_line(text: str) -> LedgerLine | None:
             price_as_of=str(tree.get("price_as_of", "")),
             price_source=str(tree.get("price_source", "")),
             reason=str(tree.get("reason", "")),
-            **{name: _number(tree, name) for name in _TIMES},
+            is_bound=tree.get("is_bound") is True,
+            is_recorded=tree.get("is_recorded") is True,
+            began=_number(tree, "began"),
+            ended=_number(tree, "ended"),
+            ends_at=_number(tree, "ends_at"),
         )
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None

@@ -19,7 +19,7 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Listing
-from tpudeploy.domain.slices import BootReport, NodeUpdate, Slice, SliceRef, SliceRequest
+from tpudeploy.domain.slices import BootReport, NodeUpdate, Slice, SliceEnd, SliceRef, SliceRequest
 from tpudeploy.ports import Clock
 
 if TYPE_CHECKING:
@@ -71,6 +71,9 @@ class Backends:
 
     def release(self, ref: SliceRef) -> str | None:
         return self._adapter_of(ref).release(ref)
+
+    def end(self, ref: SliceRef) -> SliceEnd | None:
+        return self._adapter_of(ref).end(ref)
 
     def update(self, ref: SliceRef, node: NodeUpdate) -> None:
         self._adapter_of(ref).update(ref, node)

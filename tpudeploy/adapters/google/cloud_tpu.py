@@ -17,6 +17,7 @@ from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.lists import ProjectListings, list_zones
 from tpudeploy.adapters.google.reports import NAMESPACE, BootReports
+from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
 from tpudeploy.adapters.google.translate import (
     Absent,
@@ -39,6 +40,7 @@ from tpudeploy.domain.slices import (
     Phase,
     Refusal,
     Slice,
+    SliceEnd,
     SliceRef,
     SliceRequest,
 )
@@ -191,6 +193,17 @@ class CloudTpu:
         except Absent:
             return None
         return status
+
+    def end(self, ref: SliceRef) -> SliceEnd | None:
+        """See `ports.TpuCloud`. Operations of this API have no id of their caller, and none tells of a preemption."""
+        calls = self._connection.collection("tpu", "v2alpha1", "projects", "locations", "operations")
+        request = calls.list(name=f"projects/{ref.project}/locations/{ref.zone}")
+        with translate_read_errors(f"look at what became of {ref.name}"):
+            rows = [row for page in pages(calls, request) for row in page.get("operations", ())]
+        details = [row.get("metadata", {}) for row in rows if not row.get("error")]
+        own = [each for each in details if each.get("verb") == "delete" and each.get("target") == _path(ref)]
+        times = [at for each in own if (at := moment(each.get("createTime"))) is not None]
+        return SliceEnd(at=min(times)) if times else None
 
     def _guest_attributes(self, ref: SliceRef) -> Mapping[str, Any]:
         calls = self._connection.collection("tpu", "v2alpha1", "projects", "locations", "nodes")

@@ -135,7 +135,15 @@ def preempt(cloud: Cloud, instance: Instance, at: float, *, notice: float = 0.0)
             instance.host.announce_preemption()
         cloud.later(instance, at + notice, lambda now: preempt(cloud, instance, now))
         return
-    operations.record_event(cloud, instance, "compute.instances.preempted", at, "Instance was preempted.")
+    # That its operation lasts until the machine stops is UNVERIFIED.
+    operations.record_event(
+        cloud,
+        instance,
+        "compute.instances.preempted",
+        at,
+        "Instance was preempted.",
+        seconds=instance.timings.preempted,
+    )
     instance.changes += 1
     cloud.later(instance, at + instance.timings.preempted, lambda now: stop(cloud, instance, now, _action(instance)))
 

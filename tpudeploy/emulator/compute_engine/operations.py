@@ -40,7 +40,7 @@ def seconds_left(cloud: Cloud, call: ApiCall) -> float:
 
 def list_(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     place = f"{_place(call)}/"
-    rows = [render(cloud, o) for name, o in cloud.zone_operations.items() if name.startswith(place)]
+    rows = [render(cloud, o) for name, o in cloud.zone_operations.items() if name.startswith(place) and cloud.lists(o)]
     return listed(call, "compute#operationList", rows)
 
 
@@ -49,10 +49,10 @@ def begin(cloud: Cloud, call: ApiCall, instance: Instance | Group | GroupPart, v
     return _add(cloud, instance, verb, cloud.clock.now(), client_id=call.query.get("requestId", ""))
 
 
-def record_event(cloud: Cloud, instance: Instance, verb: str, at: float, note: str) -> None:
-    """Record what Google itself did to an instance: an operation that is over."""
+def record_event(cloud: Cloud, instance: Instance, verb: str, at: float, note: str, *, seconds: float = 0.0) -> None:
+    """Record what Google itself did to an instance: an operation that is over after a while."""
     operation = _add(cloud, instance, verb, at, user=_SYSTEM, note=note)
-    operation.succeed(at, "Empty", {})
+    cloud.agenda.add(at + seconds, lambda now: operation.succeed(now, "Empty", {}))
 
 
 def find_earlier(cloud: Cloud, call: ApiCall, verb: str) -> ZoneOperation | None:

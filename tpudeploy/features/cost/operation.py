@@ -12,7 +12,10 @@ from tpudeploy.operations.declaration import Access, Argument, Operation, some_p
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tpudeploy.loading import Profiles
+    from tpudeploy.reconcile.spend import Charge
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
@@ -29,6 +32,7 @@ class Cost(Result):
     rows: tuple[SpendRow, ...]
     total: SpendRow
     untracked: Annotated[tuple[str, ...], "slices that a person removed from a state, which may still run"] = ()
+    bounds: Annotated[tuple[str, ...], "slices that count until they were found gone; they may have ended before"] = ()
     prices: Annotated[str, "the dates of the list prices"] = ""
     ended_by: Annotated[str, "what ends those that run, in the words of a sentence"] = ""
 
@@ -37,7 +41,13 @@ class Cost(Result):
 
         del paint, width
         return view.text(
-            self.by, self.rows, self.total, prices=self.prices, ended_by=self.ended_by, untracked=self.untracked
+            self.by,
+            self.rows,
+            self.total,
+            prices=self.prices,
+            ended_by=self.ended_by,
+            untracked=self.untracked,
+            bounds=self.bounds,
         )
 
 
@@ -45,7 +55,8 @@ def cost(workspace: Workspace, profiles: Profiles = (), *, group_by: str = Group
     """Return what deployments cost at list price, by the ledger beside their states. Without profiles, all of them.
 
     A slice is billed from the creation of its machine, by Google's time, until its deletion was requested. One whose
-    end was not seen is closed by the time at which Google ends its run, or when it was found to be gone.
+    end was not seen is closed by Google's own time for it. If Google has none, it counts until it was found to be gone,
+    which is an upper bound, and is named as one.
 
     Raise `errors.UsageError` for another grouping, `errors.StateUnreadable` if the ledger cannot be read.
     """
@@ -62,17 +73,28 @@ def cost(workspace: Workspace, profiles: Profiles = (), *, group_by: str = Group
     states = workspace.states()
     every = charges(workspace.adapters.states.ledger(), states, now)
     every = tuple(charge for charge in every if not chosen or charge.line.deployment in chosen)
-    is_ended_by_google = all(charge.ends_at is not None for charge in every if charge.is_running)
+    ended_by = _what_ends(every)
     every = with_own_ends(every, states, now)
+    price_dates = {charge.line.price_as_of for charge in every}
     return Cost(
         at=now,
         by=group_by,
         rows=spend.rows(every, group_by, now),
         total=spend.total(every, now),
-        untracked=tuple(charge.line.name for charge in every if charge.is_untracked),
-        ended_by="Google ends them" if is_ended_by_google else "their ends",
-        prices=", ".join(sorted({charge.line.price_as_of for charge in every if charge.line.price_as_of})),
+        untracked=_names(each for each in every if each.is_untracked),
+        bounds=_names(each for each in every if each.is_bound),
+        ended_by=ended_by,
+        prices=", ".join(sorted(price_dates - {""})),
     )
+
+
+def _what_ends(every: Iterable[Charge]) -> str:
+    is_google = all(charge.ends_at is not None for charge in every if charge.is_running)
+    return "Google ends them" if is_google else "their ends"
+
+
+def _names(every: Iterable[Charge]) -> tuple[str, ...]:
+    return tuple(charge.line.name for charge in every)
 
 
 OPERATION = Operation(

@@ -10,7 +10,14 @@ _NONE = "The ledger has no slice that ran. Runs write it beside the states from 
 
 
 def text(
-    by: str, rows: Sequence[SpendRow], total: SpendRow, *, prices: str, ended_by: str, untracked: Sequence[str]
+    by: str,
+    rows: Sequence[SpendRow],
+    total: SpendRow,
+    *,
+    prices: str,
+    ended_by: str,
+    untracked: Sequence[str],
+    bounds: Sequence[str],
 ) -> str:
     """Return a table of the groups, and sentences about what still runs."""
     if not rows:
@@ -21,7 +28,7 @@ def text(
         table.append(_cells(total))
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]
     lines = [_line(row, widths) for row in table]
-    return "\n".join([*lines, "", *_sentences(total, prices, ended_by, untracked)])
+    return "\n".join([*lines, "", *_sentences(total, prices, ended_by, untracked, bounds)])
 
 
 def _cells(row: SpendRow) -> tuple[str, ...]:
@@ -36,7 +43,9 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(texts).rstrip()
 
 
-def _sentences(total: SpendRow, prices: str, ended_by: str, untracked: Sequence[str]) -> list[str]:
+def _sentences(
+    total: SpendRow, prices: str, ended_by: str, untracked: Sequence[str], bounds: Sequence[str]
+) -> list[str]:
     sentences = [f"At list prices of {prices}; your bill may differ." if prices else "No list price is known."]
     if total.running and total.usd_to_end is None:
         sentences.append(
@@ -47,4 +56,9 @@ def _sentences(total: SpendRow, prices: str, ended_by: str, untracked: Sequence[
         sentences.append(f"{total.running} still running: at most ${total.usd_to_end:.2f} more until {ended_by}.")
     if untracked:
         sentences.append(f"Counted as running, though no state tracks it any more: {', '.join(untracked)}.")
+    if bounds:
+        sentences.append(
+            "At most that much, because Google has no time for the end of some slices, which count until a run found"
+            f" them gone: {', '.join(bounds)}."
+        )
     return sentences

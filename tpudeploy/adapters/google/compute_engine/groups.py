@@ -22,6 +22,7 @@ from tpudeploy.adapters.google.compute_engine.instances import (
     ComputeEngine,
     ended_operation,
     operation_refusal,
+    recorded_end,
     refusal_of,
     request_id,
 )
@@ -55,6 +56,7 @@ from tpudeploy.domain.slices import (
     RefusalScope,
     Remedy,
     Slice,
+    SliceEnd,
     SliceRef,
     SliceRequest,
 )
@@ -269,6 +271,12 @@ class BulkGroups:
         if refusal is not None:
             return replace(base, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
         return None if base.operation is None else replace(base, phase=Phase.CREATING)
+
+    def end(self, ref: SliceRef) -> SliceEnd | None:
+        """See `ports.TpuCloud`: its first machine deletes the group."""
+        place = {"project": ref.project, "region": ref.zone.region}
+        target = f"projects/{ref.project}/regions/{ref.zone.region}/instanceGroupManagers/{ref.name}"
+        return recorded_end(self._calls("regionOperations"), place, target)
 
     def _insert_operation(self, ref: SliceRef) -> Mapping[str, Any] | None:
         """Return the operation that inserts the group, by its name or by the request's id; None where none is known."""

@@ -53,12 +53,14 @@ from tpudeploy.domain.slices import (
     Phase,
     Refusal,
     Slice,
+    SliceEnd,
     SliceRef,
     SliceRequest,
 )
 from tpudeploy.domain.together import together
 from tpudeploy.node.fingerprint import text_print
 from tpudeploy.node.node_facts import SCRIPT_KEY, SPEC_KEY
+from tpudeploy.node.own_end import key_in_request_id
 from tpudeploy.ports import Clock
 
 _PAGE = 500
@@ -242,6 +244,12 @@ class ComputeEngine:
                     if candidate.get("clientOperationId") == id_:
                         return dict(candidate)
         return None
+
+    def end(self, ref: SliceRef) -> SliceEnd | None:
+        """See `ports.TpuCloud`. Operations have the moment, the caller's request id, and what Google did itself."""
+        calls = self._connection.collection("compute", "v1", "zoneOperations")
+        target = f"projects/{ref.project}/zones/{ref.zone}/instances/{ref.name}"
+        return recorded_end(calls, {"project": ref.project, "zone": ref.zone}, target)
 
     def _slice_of(self, ref: SliceRef, item: Mapping[str, Any]) -> Slice:
         interface: Mapping[str, Any] = next(iter(item.get("networkInterfaces", ())), {})
@@ -431,6 +439,30 @@ def _path(ref: SliceRef) -> dict[str, str]:
 def request_id(project: str, zone: str, name: str) -> str:
     """Return the id of the request that inserts an instance."""
     return str(uuid.uuid5(_REQUEST_IDS, f"{project}/{zone}/{name}"))
+
+
+_PREEMPTED = "compute.instances.preempted"
+
+
+def recorded_end(calls: Any, place: Mapping[str, str], target: str) -> SliceEnd | None:
+    """Return the end of what is at a path, by the operations of its zone or region that Google still keeps."""
+    request = calls.list(**place, filter=f'targetLink = "https://www.googleapis.com/compute/v1/{target}"')
+    with translate_read_errors(f"look at what became of {target.rpartition('/')[2]}"):
+        rows = [row for page in pages(calls, request) for row in page.get("items", ())]
+    ends = (_end_by(row) for row in rows if str(row.get("targetLink", "")).endswith(target))
+    return min((end for end in ends if end is not None), key=lambda end: end.at, default=None)
+
+
+def _end_by(operation: Mapping[str, Any]) -> SliceEnd | None:
+    """Return the end of a machine by one operation; None for one of another kind, and for one that failed."""
+    # A preempted machine is billed until it has stopped: that its operation lasts until then is unverified.
+    key = {"delete": "insertTime", _PREEMPTED: "endTime"}.get(str(operation.get("operationType")))
+    at = moment(operation.get(key)) if key is not None else None
+    if at is None or operation.get("error"):
+        return None
+    own = key_in_request_id(str(operation.get("clientOperationId", "")))
+    name, minutes = ("", 0) if own is None else own
+    return SliceEnd(at=at, key=name, idle_minutes=minutes, names_key=True)
 
 
 def _end(item: Mapping[str, Any]) -> float | None:
