@@ -31,8 +31,9 @@ class LedgerLine:
     """One fact about a request. Times are in seconds since the epoch; `at` is when it was recorded.
 
     `began` is the creation of its machine by Google's time, or when it was first seen; `ended` is when its deletion was
-    requested, or when it was found to be gone: then `is_bound`, for it may have ended at another time; `is_recorded`: by
-    the record that Google keeps of it. `ends_at` is when Google ends its run, None for a run without an end.
+    requested, or when it was found to be gone: then `is_bound`, for it may have ended at another time;
+    `is_recorded`: by the record that Google keeps of it. `ends_at` is when Google ends its run, None for a run without
+    an end.
     `usd_per_hour` is the price of all its chips, None where it is unknown, and `price_as_of` the date of the price.
     `price_source` is where the price is from. `reason` is why it was deleted; of a line that says that it runs, why it
     still does although a line said before that it was gone.

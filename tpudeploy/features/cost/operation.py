@@ -32,7 +32,9 @@ class Cost(Result):
     rows: tuple[SpendRow, ...]
     total: SpendRow
     untracked: Annotated[tuple[str, ...], "slices that a person removed from a state, which may still run"] = ()
-    bounds: Annotated[tuple[str, ...], "slices that count until they were found gone; they may have ended before"] = ()
+    bounds: Annotated[
+        tuple[str, ...], "slices of whose end Google has no record: they count until their own, or until found gone"
+    ] = ()
     prices: Annotated[str, "the dates of the list prices"] = ""
     ended_by: Annotated[str, "what ends those that run, in the words of a sentence"] = ""
 
@@ -55,8 +57,8 @@ def cost(workspace: Workspace, profiles: Profiles = (), *, group_by: str = Group
     """Return what deployments cost at list price, by the ledger beside their states. Without profiles, all of them.
 
     A slice is billed from the creation of its machine, by Google's time, until its deletion was requested. One whose
-    end was not seen is closed by Google's own time for it. If Google has none, it counts until it was found to be gone,
-    which is an upper bound, and is named as one.
+    end was not seen is closed by Google's own time for it. If Google has none, it counts until the end that it was to
+    have, or until a run found it gone, and is named.
 
     Raise `errors.UsageError` for another grouping, `errors.StateUnreadable` if the ledger cannot be read.
     """

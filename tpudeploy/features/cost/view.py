@@ -58,7 +58,7 @@ def _sentences(
         sentences.append(f"Counted as running, though no state tracks it any more: {', '.join(untracked)}.")
     if bounds:
         sentences.append(
-            "At most that much, because Google has no time for the end of some slices, which count until a run found"
-            f" them gone: {', '.join(bounds)}."
+            "Google has no record of when some slices ended, which count until their own end, or until a run found them"
+            f" gone: {', '.join(bounds)}."
         )
     return sentences
