@@ -43,6 +43,7 @@ ACCEPTED: list[tuple[str, str]] = [
     ("args: {reasoning_parser: gemma4, reasoning_config: {reasoning_parser: mine}}", "gemma4"),
     ("args: {quantization: fp8}", "--quantization fp8"),
     ("args: {quantization: awq}", "--quantization awq"),
+    ("args: {quantization: unquantized}", "--quantization unquantized"),
     ("args: {spec_method: ngram, spec_tokens: 3}", "--spec-method ngram"),
     ("args: {lora_modules: [sql=/lora/sql, {name: b, path: /b}], enable_lora: true}", "sql=/lora/sql"),
     ("args: {config_format: hf, tokenizer_mode: hf}", "--config-format hf"),

@@ -191,7 +191,7 @@ def identify(
         (EngineOrigin.BOOT, (boots or {}).get(digest, "")),
         (EngineOrigin.TAG, engine.release or "" if is_tag else ""),
         (EngineOrigin.LABELS, label),
-        (EngineOrigin.LOCK_FILE, _locked_release(kind, digest, locked or {})),
+        (EngineOrigin.LOCK_FILE, _release_of_pins(kind, digest, locked or {})),
     )
     for origin, version in witnesses:
         match = _RELEASE.fullmatch(version)
@@ -200,9 +200,9 @@ def identify(
     return Engine(kind=kind, image=image, labels=text)
 
 
-def _locked_release(kind: EngineKind, digest: str, locked: Mapping[str, str]) -> str:
+def _release_of_pins(kind: EngineKind, digest: str, images: Mapping[str, str]) -> str:
     """Return the release of another name of this digest, or ""."""
-    others = (_by_name(name) for name, to in locked.items() if to == digest)
+    others = (_by_name(name) for name, to in images.items() if to == digest)
     return next((other.release for other in others if other.kind is kind and other.release), "")
 
 

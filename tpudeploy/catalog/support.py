@@ -86,7 +86,7 @@ _OFF = (None, False, 0, 1)
 
 def deployment_support(deployment: Deployment) -> ModelSupport:
     """Return what the matrices say of a deployment's model and features on its generation."""
-    generation, tested = deployment.accelerator.generation, _tested_features()
+    generation, verdicts = deployment.accelerator.generation, _feature_verdicts()
     uses = [
         (title, row)
         for title, row, keys in _FEATURES
@@ -95,13 +95,13 @@ def deployment_support(deployment: Deployment) -> ModelSupport:
     if deployment.accelerator.hosts > 1:
         uses.append(("a slice of several hosts", "multi-host"))
     # Of a generation that is in no matrix, no feature is tested: the line about the model says so.
-    is_known = any(of == generation for of, _ in tested)
-    features = tuple(title for title, row in uses if is_known and not tested.get((generation, row), False))
+    is_known = any(chip == generation for chip, _ in verdicts)
+    features = tuple(title for title, row in uses if is_known and not verdicts.get((generation, row), False))
     return replace(model_support(deployment.model_id, generation), features=features)
 
 
 @cache
-def _tested_features() -> dict[tuple[str, str], bool]:
+def _feature_verdicts() -> dict[tuple[str, str], bool]:
     """Return whether a test passed, by generation and feature."""
     rows = (line.split() for line in _support.ROWS.strip().splitlines())
     return {(chip, name): "pass" in cells for chip, kind, name, *cells in rows if kind != "model"}

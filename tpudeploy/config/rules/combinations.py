@@ -151,10 +151,9 @@ def on_tpu(root: MapNode) -> Iterator[Diagnostic]:
 
 def _quantization(version: str) -> _NotOnTpu:
     """Return the row of the methods that the release's plug-in supports; see catalog/releases."""
-    methods = [method for method in releases.registry(version)["quantizations"] if method != "unquantized"]
-    return _NotOnTpu(
-        "TPU has no kernels for it", f"TPU has {', '.join(methods)}", only=(*methods, *_OF_CHECKPOINTS, "none", "")
-    )
+    names = releases.registry(version)["quantizations"]  # "unquantized" among them, which names no method
+    methods = ", ".join(method for method in names if method != "unquantized")
+    return _NotOnTpu("TPU has no kernels for it", f"TPU has {methods}", only=(*names, *_OF_CHECKPOINTS, "none", ""))
 
 
 def _is_refused(flag: look.Setting, row: _NotOnTpu, version: str) -> bool:
