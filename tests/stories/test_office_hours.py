@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import zoneinfo
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -131,6 +133,12 @@ def test_a_newer_version_that_adds_a_default_and_another_pin_start_nothing_that_
     [
         ("Mon-Fri 08:00-19:00 Europe/Munich", "No such time zone"),
         ("Mon-Fri 08:00-19:00", "does not have the required form"),
+        ("Mon-Fri 08:00-19:00 GMT+2", "does not have the required form"),
+        ("Mon-Fri 08:00-19:00 +02:00", "does not have the required form"),
+        ("Mon-Fri 08:00-19:00 ../etc/passwd", "does not have the required form"),
+        ("Mon-Fri 08:00-19:00 CEST", "No such time zone"),
+        ("mon-fri 08:00-19:00 UTC", "does not have the required form"),
+        ("08:00-12:00,13:00-19:00 UTC", "does not have the required form"),
         ("Mon-Fri 08:00-08:00 UTC", "does not have the required form"),
         ("00:00-24:00 UTC", "does not have the required form"),
         ("08:00-08:05 UTC", "lifecycle.hours"),
@@ -155,3 +163,34 @@ def test_a_plan_warns_if_only_this_computer_starts_it_in_the_morning(cli: Open) 
     assert "TPU3024" not in at.run("plan", "gemma.yaml").all
     _hours(at)
     assert "TPU3024" not in at.run("plan", "gemma.yaml", "--backend", "gs://states/team").all
+
+
+@pytest.mark.parametrize(
+    "hours",
+    [
+        "Mon-Fri 08:00-19:00 Europe/Kyiv",
+        "Fri-Mon 22:00-06:00 UTC",
+        "08:00-24:00 Etc/GMT-2",
+        "Mon,Mon-Wed 08:00-19:00 UTC",
+    ],
+)
+def test_odd_hours_that_can_be_kept_are_taken(cli: Open, hours: str) -> None:
+    at = cli()
+    at.write(f"{PROFILE}lifecycle: {{hours: '{hours}'}}\n")
+    assert at.run("validate", "gemma.yaml").code == 0
+
+
+def test_without_a_database_of_time_zones_utc_works_and_others_say_what_to_install(
+    cli: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = cli()
+    monkeypatch.setitem(sys.modules, "tzdata", None)
+    zoneinfo.ZoneInfo.clear_cache()
+    zoneinfo.reset_tzpath(())
+    try:
+        at.write(f"{PROFILE}lifecycle: {{hours: 'Mon-Fri 08:00-19:00 Europe/Berlin'}}\n")
+        assert "pip install tzdata" in at.run("validate", "gemma.yaml").err
+        at.write(f"{PROFILE}lifecycle: {{hours: 'Mon-Fri 08:00-19:00 UTC'}}\n")
+        assert at.run("validate", "gemma.yaml").code == 0
+    finally:
+        zoneinfo.reset_tzpath()

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Self
 from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
-    from datetime import date
-    from zoneinfo import ZoneInfo
+    from datetime import date, tzinfo
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY = f"(?:{'|'.join(_DAYS)})"
@@ -21,6 +20,7 @@ _LIST = f"{_DAY}(?:-{_DAY})?(?:,{_DAY}(?:-{_DAY})?){{0,6}}"
 HOURS_PATTERN = f"^(?:{_LIST} )?{_CLOCK}-(?:{_CLOCK}|24:00) {_ZONE}$"
 _MINUTE, _DAY_MINUTES, _WEEK = 60, 24 * 60, 7
 _MONTH_DAYS = 31
+_UTC = frozenset({"UTC", "Etc/UTC"})
 
 
 class UnknownZone(ValueError):
@@ -146,10 +146,13 @@ def _times(day: date, minutes: int, zone: str) -> tuple[float, float]:
     return aware.timestamp(), aware.replace(fold=1).timestamp()
 
 
-def time_zone(name: str) -> ZoneInfo:
+def time_zone(name: str) -> tzinfo:
     """Return a time zone by its IANA name. Raise `UnknownZone` with the name, or with "" where none is known."""
+    from datetime import UTC
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
+    if name in _UTC:
+        return UTC  # it needs no database
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
