@@ -96,4 +96,6 @@ def test_without_a_list_it_tries_what_can_start_and_can_help_and_says_what_it_le
     assert "max_num_seqs: as written | serving.max_num_seqs=64" in result.out
     assert "not measured: max_num_seqs (128, 256, 512 only pad: the load has 32 streams)" in result.words
     assert "not measured: hbm_utilization (the KV cache holds the whole load already)" in result.words
+    assert "serving.max_num_batched_tokens=4096" in result.out
+    assert "serving.padding_gap=0" not in result.out, "it is what the engine does already"
     assert "enable_prefix_caching (the prompts of the load share no prefix to be cached)" in result.words

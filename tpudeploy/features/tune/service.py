@@ -9,6 +9,7 @@ from math import exp, log
 
 from tpudeploy import loading
 from tpudeploy.config.profile import Profile as CheckedProfile
+from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import errors_in
@@ -186,7 +187,7 @@ class Tunings:
         for axis in axes:
             unwanted = []
             for choice in axis.choices[1:]:
-                refusal = self._choice_refusal(profile, base, choice)
+                refusal = self._choice_refusal(profile, base, choice, is_default=not request.axes)
                 if refusal is not None:
                     unwanted.append(choice)
                 if refusal:
@@ -196,7 +197,7 @@ class Tunings:
                 remaining.append(usable)
         return tuple(remaining), tuple(dropped)
 
-    def _choice_refusal(self, profile: Profile, base: Deployment, choice: Settings) -> str | None:
+    def _choice_refusal(self, profile: Profile, base: Deployment, choice: Settings, *, is_default: bool) -> str | None:
         """Return why a choice is not measured, "" for one that the profile has already, None for one that is."""
         try:
             changed = with_settings(profile, choice)
@@ -205,6 +206,9 @@ class Tunings:
             return problem.message
         if server_print(deployment.attributes) == server_print(base.attributes):
             return ""
+        is_sized = isinstance(base.budget, HbmBudget)
+        if is_default and is_sized and deployment.budget == base.budget:
+            return ""  # the value that the engine takes by itself
         if slice_print(deployment.attributes) != slice_print(base.attributes):
             return "it needs another slice"
         return self._refusal(changed)

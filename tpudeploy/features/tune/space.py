@@ -18,14 +18,15 @@ from tpudeploy.sizing.serve import ServingAnswer, can_serve
 _SERVING = "serving."
 _UTILIZATION = "serving.hbm_utilization"
 _SEQUENCES = "serving.max_num_seqs"
+# What changes the most comes first: the other keys are then raced around it.
 _VALUES: Mapping[str, tuple[str, ...]] = {
+    "serving.args.speculative_config": ("null", '{"method": "ngram", "num_speculative_tokens": 3}'),
+    "serving.kv_cache_dtype": ("auto", "fp8"),
     _UTILIZATION: ("0.90", "0.92", "0.95"),
-    _SEQUENCES: ("64", "128", "256", "512"),
     "serving.max_num_batched_tokens": ("2048", "4096", "8192"),
+    _SEQUENCES: ("64", "128", "256", "512"),
     "serving.padding_gap": ("0", "512"),
     "serving.block_size": ("32", "64", "128"),
-    "serving.kv_cache_dtype": ("auto", "fp8"),
-    "serving.args.speculative_config": ("null", '{"method": "ngram", "num_speculative_tokens": 3}'),
 }
 _SPLIT = ("serving.tensor_parallel_size", "serving.data_parallel_size")
 _HINT = "Write --try PATH=A,B, e.g. --try serving.max_num_seqs=128,256."
@@ -51,11 +52,8 @@ def default_axes(base: Deployment, points: Sequence[Point]) -> tuple[tuple[Axis,
     if unused:
         why = f"{', '.join(unused)} only pad: the load has {streams} streams"
         dropped.append(DroppedAxis(name="max_num_seqs", why=why))
-    axes = [axis_of(path, choices) for path, choices in values.items()]
-    split = tuple(_splits(base))
-    if len(split) > 1:
-        axes.append(Axis(name="tensor x data parallel", choices=split))
-    return tuple(axes), tuple(dropped)
+    split = Axis(name="tensor x data parallel", choices=tuple(_splits(base)))
+    return (split, *(axis_of(path, choices) for path, choices in values.items())), tuple(dropped)
 
 
 def axis_of(path: str, values: Iterable[str]) -> Axis:
