@@ -26,6 +26,7 @@ RUNNABLE = {
     "06-agent": "session.py",
     "07-replicas": "drill.py",
     "08-budget": "run.sh",
+    "09-campaign": "run.sh",
 }
 
 
@@ -60,6 +61,7 @@ def test_no_example_is_left_out() -> None:
         pytest.param("05-pull-requests", marks=pytest.mark.long),
         pytest.param("06-agent", marks=pytest.mark.long),
         pytest.param("08-budget", marks=pytest.mark.long),
+        pytest.param("09-campaign", marks=pytest.mark.long),
         pytest.param(
             "07-replicas",
             marks=[

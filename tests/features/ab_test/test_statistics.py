@@ -8,10 +8,11 @@ from random import Random
 
 import pytest
 
-from tpudeploy.features.ab_test.effect import MARGIN, RepeatFigure, chance, effect, finding, holm, quantile
+from tpudeploy.features.ab_test.effect import MARGIN, RepeatFigure, chance, effect, finding, holm
 from tpudeploy.features.ab_test.experiment import AbFinding, MeasuredEffect
 from tpudeploy.features.ab_test.turns import order, restarts
 from tpudeploy.features.benchmark.run import Side
+from tpudeploy.features.benchmark.student import quantile
 
 TRIALS = 1500
 # scipy.stats.t.ppf of scipy 1.17

@@ -162,3 +162,69 @@ def test_events_are_json_lines_that_end_with_the_result(at: CommandLine) -> None
     assert sum(line["state"] in {"measured", "doubted"} for line in progress if line["streams"]) == 2
     assert (progress[-1]["done"], progress[-1]["total"]) == (2, 2)
     assert lines[-1]["format"] == "tpudeploy.campaign/1"
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """The rows of each table of a Markdown text, without its head."""
+    blocks = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
+    return [[row.strip("| ").split(" | ") for row in block[2:]] for block in blocks]
+
+
+def test_the_article_has_no_empty_table_no_ids_and_all_that_repeats_it(at: CommandLine) -> None:
+    grid = (
+        GRID.replace("window: 1s", "window: 1s, repeats: 2").replace(", Qwen/Qwen3-4B]", "]").replace("[0, 512]", "[0]")
+    )
+    at.write(grid, "grid.yaml")
+    assert at.run("campaign", "grid.yaml", "-auto-approve").code == 0
+    assert at.run("campaign", "report", "small", "-o", "report.md").code == 0
+    text = (at.folder / "report.md").read_text("utf-8")
+    figures, _, methods = text.partition("## Methods")
+    assert all(rows and all(any(cell != "-" for cell in row[1:]) for row in rows) for rows in tables(text))
+    assert "small-" not in figures
+    assert "| streams | E2B, v6e-1 | E2B, v6e-4 | E4B, v6e-1 | E4B, v6e-4 |" in figures.replace(
+        "E4B, v6e-1 | E2B, v6e-4", "E2B, v6e-4 | E4B, v6e-1"
+    )
+    assert "95 % intervals over repeats" in figures
+    assert "| model | v6e-1 | v6e-4 |" in figures
+    assert "published" in figures
+    assert "On the emulator" in figures
+    assert all(
+        words in methods
+        for words in ("image vllm/vllm-tpu:v0.32.0@sha256:", "repeats: 2", "model:", "google/gemma-4-E2B-it@")
+    )
+    assert at.run("campaign", "report", "small", "-o", "report.html").code == 0
+    page = (at.folder / "report.html").read_text("utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert page.count("<table") == len(tables(text))
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "words"),
+    [
+        (("chips: 12", "chps: 12"), "chps: 12", 'did you mean "chips"'),
+        (("serving.padding_gap", "serving.paddin_gap"), "serving.paddin_gap: [0, 512]", 'Unknown key "paddin_gap"'),
+        (("v6e-4]", "v6e-3]"), "slices: [v6e-1, v6e-3]", 'There is no accelerator type "v6e-3"'),
+        (("slices: [v6e-1, v6e-4]", "slices: []"), "slices: []", "The grid is empty"),
+        (("concurrency: [1]", f"concurrency: {list(range(1, 201))}"), "budget: 80", "and the budget is $80.00"),
+        (("budget: 80", "budget: 80\nend: 5m"), "end: 5m", "and the campaign ends after 5m"),
+        (("base: gemma.yaml", "base: other.yaml"), "", "other.yaml"),
+    ],
+    ids=["a misspelt key", "a misspelt setting", "no such slice", "an empty list", "the budget", "the end", "no base"],
+)
+def test_a_grid_that_cannot_be_is_an_error_with_its_line(
+    at: CommandLine, change: tuple[str, str], line: str, words: str
+) -> None:
+    at.write(GRID.replace(*change), "grid.yaml")
+    run = at.run("campaign", "grid.yaml", "-auto-approve")
+    assert run.code == 1
+    assert words in run.words
+    assert line[:60] in run.err
+    assert at.requested_zones() == []
+
+
+def test_what_cannot_run_is_listed_before_with_its_reason_and_its_line(at: CommandLine) -> None:
+    at.write(GRID.replace("Qwen/Qwen3-4B", "google/gemma-4-26B-A4B-it").replace("chips: 12", "chips: 1"), "grid.yaml")
+    run = at.run("campaign", "grid.yaml")
+    assert "v6e-4 has 4 chips, and `chips` is 1 (grid.yaml:9)" in run.words
+    assert "26B-A4B, v6e-1, padding_gap 0; 26B-A4B, v6e-1, padding_gap 512: " in run.words
+    assert "for them and the KV cache. (grid.yaml:5)" in run.words

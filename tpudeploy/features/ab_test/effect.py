@@ -11,20 +11,19 @@ Why: decision 47 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from math import atan, cos, exp, expm1, log, pi, sin, sqrt, tan
+from math import exp, expm1, log, sqrt
 from typing import TypeVar
 
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.ab_test.experiment import AbFinding, MeasuredEffect
 from tpudeploy.features.benchmark.run import Side
+from tpudeploy.features.benchmark.student import quantile, within
 
 ALPHA = 0.05
 POWER = 0.8  # the wanted probability of detecting a real difference
 MARGIN = 0.02  # nobody acts on a smaller difference
 _FITTED = 3  # the level, the arm, the drift
 _APART = 1e-9  # the difference of the arms beside the drift; less is a rounding error
-_HALVINGS = 60  # of a right angle: beyond the precision of a float
 
 K = TypeVar("K")
 
@@ -101,40 +100,6 @@ def geometric_mean(observed: Sequence[RepeatFigure], side: Side) -> float | None
 def chance(t: float, df: int) -> float:
     """Return the two-sided p-value of Student's t: the probability that |T| is at least |`t`|."""
     return 1 - within(abs(t), df)
-
-
-def within(t: float, df: int) -> float:
-    """Return the probability that |T| is at most `t`, which is not negative.
-
-    It is exact for whole degrees of freedom: the finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
-    """
-    angle = atan(t / sqrt(df))
-    c = cos(angle)
-    if df % 2:
-        return 2 / pi * (angle + (sin(angle) * _sum(c, c, range(3, df, 2)) if df > 1 else 0.0))
-    return sin(angle) * _sum(1.0, c, range(2, df, 2))
-
-
-@lru_cache(maxsize=64)
-def quantile(share: float, df: int) -> float:
-    """Return the t below which this share of T lies, for shares from one half to less than 1."""
-    low, high = 0.0, pi / 2  # bisects the angle, because t itself is unbounded
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if within(tan(middle) * sqrt(df), df) < 2 * share - 1:
-            low = middle
-        else:
-            high = middle
-    return tan(low) * sqrt(df)
-
-
-def _sum(first: float, c: float, steps: range) -> float:
-    """Return a sum in which each term is the previous one times (n - 1) / n of the squared cosine."""
-    total = term = first
-    for n in steps:
-        term *= (n - 1) / n * c * c
-        total += term
-    return total
 
 
 def _residual(values: Sequence[float], by: Sequence[float]) -> list[float]:

@@ -64,6 +64,11 @@ def best(run: Run) -> Cell | None:
     return max(rated, key=lambda cell: (cell.is_trusted, cell.requests_per_second or 0.0), default=None)
 
 
+def scalings(runs: Sequence[Run]) -> tuple[Scaling, ...]:
+    """Return the gain of more chips for each pair of runs that differ in little else."""
+    return tuple(_scalings(runs, tuple(map(best, runs))))
+
+
 def _rows(runs: Sequence[Run], *, by_streams: bool) -> Iterator[ComparisonRow]:
     def key(point: Point) -> tuple[int | None, ...]:
         return (point.concurrency,) if by_streams else (*point.load, point.concurrency)

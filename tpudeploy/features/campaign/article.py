@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
+from tpudeploy.features.benchmark.offer import Point
+from tpudeploy.features.benchmark.report.article import ArticleSection, ArticleServer, ArticleTable, sections
+from tpudeploy.features.benchmark.run import Cell, Run
 from tpudeploy.features.campaign.lanes import cell_key
 from tpudeploy.features.campaign.measured import Measured
 from tpudeploy.features.campaign.progress import Board, CellPlace, CellProgress
@@ -76,6 +80,58 @@ def _cell_rows(record: CampaignRecord, measured: Measured) -> Iterator[CampaignC
                 )
 
 
-def article(record: CampaignRecord, measured: Measured) -> str:
-    del measured
-    return f"# {record.name}\n"
+def article_servers(record: CampaignRecord, measured: Measured) -> tuple[ArticleServer, ...]:
+    """Return the servers of a campaign with their cells, each as often as it was measured."""
+    return tuple(_servers(record, measured))
+
+
+def _servers(record: CampaignRecord, measured: Measured) -> Iterator[ArticleServer]:
+    for server in record.servers:
+        cells: dict[Point, tuple[Cell, ...]] = {}
+        runs: dict[str, Run] = {}
+        for repeat in range(1, server.repeats + 1):
+            for point, each in measured.get((server.key, repeat), {}).items():
+                runs[each.run.id] = each.run
+                if each.cell.figures is not None:
+                    cells[point] = (*cells.get(point, ()), each.cell)
+        if runs:
+            yield ArticleServer(label=server.label, runs=tuple(runs.values()), cells=cells)
+
+
+def article_sections(record: CampaignRecord, measured: Measured) -> tuple[ArticleSection, ...]:
+    """Return the article: the figures of the servers, their answers, what has no figures, and how to repeat it."""
+    servers = article_servers(record, measured)
+    *figures, methods = sections(servers, _notes(record))
+    more = (_answers(record), _without_figures(record))
+    repeat = f"`tpudeploy campaign {record.file}` with the profile `{record.base}` measures it again:"
+    ending = replace(methods, parts=(*methods.parts, repeat), code=tuple(filter(None, (record.grid, record.profile))))
+    return (*figures, *(section for section in more if section is not None), ending)
+
+
+def _notes(record: CampaignRecord) -> Iterator[str]:
+    day = datetime.fromtimestamp(record.began_at, UTC).strftime("%-d %B %Y")
+    cost = "" if record.usd is None else f" It cost ${record.usd:.2f} at list price, hunts and starts included."
+    yield f"Campaign {record.name}, begun on {day}, with tpudeploy {record.version}.{cost}"
+
+
+def _answers(record: CampaignRecord) -> ArticleSection | None:
+    rows = [
+        (server.label, f"{answers.right / answers.count:.1%}", str(answers.count), answers.source)
+        for server in record.servers
+        if (answers := record.answers.get(server.key)) is not None and answers.count
+    ]
+    if not rows:
+        return None
+    table = ArticleTable(head=("server", "right", "questions", "source"), rows=tuple(rows))
+    return ArticleSection(title="Accuracy", parts=(table,))
+
+
+def _without_figures(record: CampaignRecord) -> ArticleSection | None:
+    """Return the servers that failed, and the combinations that sizing has refused, with the reasons."""
+    labels = {server.key: server.label for server in record.servers}
+    rows = [(labels[key], "failed", why) for key, why in record.failures.items() if key in labels]
+    rows += [(label, "cannot run", why) for label, why in record.obstacles.items()]
+    if not rows:
+        return None
+    table = ArticleTable(head=("server", "why", "reason"), rows=tuple(rows), figures=3)
+    return ArticleSection(title="Without figures", parts=(table,))

@@ -27,6 +27,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Effect
 from tpudeploy.features.benchmark.cells import grid as cells_of
 from tpudeploy.features.benchmark.offer import Point
+from tpudeploy.features.benchmark.report.labels import text_of
 from tpudeploy.features.campaign.grid_schema import GridSpec
 from tpudeploy.node.fingerprint import effect
 
@@ -134,11 +135,6 @@ def parse_grid(name: str, content: bytes, environment: Mapping[str, str]) -> Cam
 def invalid(name: str, problems: Iterable[Diagnostic]) -> ConfigError:
     """Return the error of a grid that cannot be used."""
     return ConfigError(f"`{name}` cannot be used", diagnostics=in_order(problems))
-
-
-def text_of(value: Json) -> str:
-    """Return a value as a person writes it."""
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _axes(spec: GridSpec, tree: MapNode) -> Iterator[Axis]:

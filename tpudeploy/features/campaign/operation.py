@@ -180,7 +180,9 @@ class CampaignResult(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.features.campaign.view import result as view
 
-        return "\n" + view(self.record, self.board, paint, place=self.place, width=width)
+        runs = (each.run for cells in self.measured.values() for each in cells.values())
+        is_emulated = any(run.subject.is_emulated for run in runs)
+        return "\n" + view(self.record, self.board, paint, place=self.place, width=width, is_emulated=is_emulated)
 
 
 def campaign(
@@ -241,13 +243,16 @@ def campaign_report(workspace: Workspace, name: str, out: str | Path) -> Written
 
     Raise as `campaign_result`, and `errors.UsageError` for a file that cannot be written.
     """
-    from tpudeploy.features.campaign.article import article
-    from tpudeploy.features.campaign.article_page import page
+    from tpudeploy.features.benchmark.report.article import emulated_note
+    from tpudeploy.features.benchmark.report.article_page import article_page
+    from tpudeploy.features.benchmark.report.markdown import article_markdown
+    from tpudeploy.features.campaign.article import article_sections, article_servers
 
     report, path = campaign_result(workspace, name), Path(out)
-    text = article(report.record, report.measured)
-    content = text if path.suffix == ".md" else page(report.record.name, text)
-    return write_files({path: content}, here=workspace.adapters.folder)
+    servers = article_servers(report.record, report.measured)
+    write = article_markdown if path.suffix == ".md" else article_page
+    text = write(report.record.name, emulated_note(servers), article_sections(report.record, report.measured))
+    return write_files({path: text}, here=workspace.adapters.folder)
 
 
 _NAME = Argument(

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tpudeploy import catalog, loading
+from tpudeploy.adapters.files import read_file
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, warning
+from tpudeploy.config.reader import MAX_BYTES
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
@@ -17,9 +19,9 @@ from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.features.benchmark.bench_operation import WINDOW
 from tpudeploy.features.benchmark.cells import feasible
 from tpudeploy.features.benchmark.offer import Point
+from tpudeploy.features.benchmark.report.labels import labels, text_of
 from tpudeploy.features.campaign import lanes
-from tpudeploy.features.campaign.grid import CampaignGrid, Combination, invalid, text_of
-from tpudeploy.features.campaign.labels import labels
+from tpudeploy.features.campaign.grid import CampaignGrid, Combination, invalid
 from tpudeploy.features.campaign.lanes import CampaignLane, CampaignServer, CellTimes, LaneNeed, LaneTurn
 from tpudeploy.features.campaign.measured import Measured
 from tpudeploy.features.campaign.record import CampaignRecord
@@ -62,11 +64,12 @@ class CampaignPlan:
 
     `turns` are all that can run, measured or not. `cells` counts theirs, `cells_done` those that are measured, and
     `cells_failed` those of servers that failed before. `profiles` are by the keys of the servers. `spent` is what
-    the campaign has cost so far, in USD.
+    the campaign has cost so far, in USD. `base` is the name of the profile that all are made of, `profile` its text.
     """
 
     grid: CampaignGrid
     base: str
+    profile: str
     turns: tuple[LaneTurn, ...]
     lanes: tuple[CampaignLane, ...]
     needs: Mapping[str, LaneNeed]
@@ -150,6 +153,7 @@ def propose(
     plan = CampaignPlan(
         grid=grid,
         base=grid.spec.base,
+        profile=read_file(folder / grid.spec.base, MAX_BYTES).decode(),
         turns=turns,
         lanes=remaining,
         needs={lane.name: lanes.need(lane, times) for lane in remaining},

@@ -44,7 +44,7 @@ class CampaignRecord:
     """`ends` is the end of each deployment that was ever requested, `failures` why a server has no figures, by its key.
 
     `obstacles` are the servers that sizing has refused, by their labels. `grid` is the text of the file `file`, and
-    `base` the name of its profile. `budget` is in USD. `ended_at` is when all of it was done, None before.
+    `profile` that of the profile `base`. `budget` is in USD. `ended_at` is when all of it was over, None before.
     """
 
     name: str
@@ -53,6 +53,7 @@ class CampaignRecord:
     file: str
     grid: str
     base: str = ""
+    profile: str = ""
     budget: float | None = None
     servers: tuple[RecordedServer, ...] = ()
     obstacles: Mapping[str, str] = field(default_factory=dict)

@@ -20,10 +20,11 @@ from tpudeploy.domain.events import Event
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.engine.session import states_by_name
 from tpudeploy.features.benchmark.offer import Point
+from tpudeploy.features.benchmark.report.labels import text_of
 from tpudeploy.features.benchmark.run import Cell
 from tpudeploy.features.benchmark.store import stored_runs
 from tpudeploy.features.campaign import lanes
-from tpudeploy.features.campaign.grid import CampaignGrid, parse_grid, text_of
+from tpudeploy.features.campaign.grid import CampaignGrid, parse_grid
 from tpudeploy.features.campaign.lane_run import LaneOutcome, LaneReport, LaneRun, LaneTask
 from tpudeploy.features.campaign.lanes import CampaignLane, LaneTurn
 from tpudeploy.features.campaign.measured import Measured, measured_cells, run_prefix
@@ -122,6 +123,7 @@ def _continued(record: CampaignRecord, plan: CampaignPlan) -> CampaignRecord:
         file=plan.grid.file,
         grid=plan.grid.text,
         base=plan.base,
+        profile=plan.profile,
         budget=plan.grid.spec.budget,
         servers=recorded_servers(plan),
         obstacles={each.label: each.why for each in plan.obstacles},

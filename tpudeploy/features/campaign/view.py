@@ -12,7 +12,7 @@ from tpudeploy.features.campaign.proposal import CampaignPlan, GridObstacle
 from tpudeploy.features.campaign.record import CampaignRecord, RecordedServer
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
-from tpudeploy.text.words import count, number
+from tpudeploy.text.words import EMULATED, count, number
 
 _MOST_OBSTACLES = 12
 _MARKS: Mapping[CellProgress, str] = {
@@ -166,9 +166,12 @@ def _cell(server: RecordedServer, point: Point, board: Board) -> str:
     return f"{number(sum(rates) / len(rates))}{mark}{more}"
 
 
-def result(record: CampaignRecord, board: Board, paint: Paint, *, place: str, width: int | None) -> str:
+def result(
+    record: CampaignRecord, board: Board, paint: Paint, *, place: str, width: int | None, is_emulated: bool
+) -> str:
     """Return the result of a campaign: the matrix, what failed and why, and its cost."""
     blocks = [paint.bold(words.plain(f"Campaign {record.name}"))]
+    blocks += [paint.yellow(EMULATED)] if is_emulated else []
     table = matrix(record.servers, board, paint, width)
     if table:
         blocks.append("\n".join([paint.dim("requests/s, the streams of each load across"), *table]))

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tpudeploy.domain.deployment import Json
-from tpudeploy.features.campaign.grid import text_of
+from tpudeploy.features.benchmark.run import Driver, Run
 
 _SWITCH = {True: "on", False: "off"}
+# What an engine says of itself that readers tell servers apart by.
+_SETTINGS = (
+    *("kv_cache_dtype", "tensor_parallel_size", "max_num_seqs", "max_num_batched_tokens", "block_size", "dtype"),
+    "version",
+)
 
 
 def labels(servers: Sequence[Mapping[str, Json]]) -> tuple[str, ...]:
@@ -17,6 +24,32 @@ def labels(servers: Sequence[Mapping[str, Json]]) -> tuple[str, ...]:
     columns = varied or paths[:1]
     texts = {path: _texts(path, [values.get(path) for values in servers]) for path in columns}
     return tuple(", ".join(texts[path][place] for path in columns) for place in range(len(servers)))
+
+
+def run_labels(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Return a label for each run, by its server; runs of one server are numbered in their order."""
+    texts = labels([_values(run) for run in runs])
+    totals, counts = Counter(texts), Counter[str]()
+    numbered = []
+    for text in texts:
+        counts[text] += 1
+        numbered.append(f"{text}, run {counts[text]}" if totals[text] > 1 else text)
+    return tuple(numbered)
+
+
+def text_of(value: Json) -> str:
+    """Return a value as a person writes it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _values(run: Run) -> Mapping[str, Json]:
+    subject = run.subject
+    values: dict[str, Json] = {
+        "model.id": subject.model_id or subject.model,
+        "tpu.type": subject.hardware or "other hardware",
+        "source": "published" if run.driver is Driver.PUBLISHED else "measured",
+    }
+    return values | {name: subject.engine[name] for name in _SETTINGS if name in subject.engine}
 
 
 def short_models(ids: Sequence[str]) -> dict[str, str]:
