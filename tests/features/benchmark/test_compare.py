@@ -88,7 +88,8 @@ def test_ones_own_run_stands_beside_a_published_one(run: Run, tmp_path: Path) ->
 
 TABLES = [
     *("agent-e2b-v6e-1", "agent-e2b-v6e-4", "agent-e4b-v6e-1", "agent-e4b-v6e-4", "agent-12b-v6e-1"),
-    *("agent-12b-v6e-4", "fp8-26b-v6e-4", "fp8-26b-v6e-4-earlier", "prefill-off-e4b-b200", "prefill-on-e4b-b200"),
+    *("agent-12b-v6e-4", "fp8-26b-v6e-4", "fp8-26b-v6e-4-earlier", "agent-answer-e2b-v6e-4"),
+    *("turbo-1-4b-v6e-4", "turbo-2-26b-v6e-4", "turbo-3-26b-v6e-4", "prefill-off-e4b-b200", "prefill-on-e4b-b200"),
 ]
 
 

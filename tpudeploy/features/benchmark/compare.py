@@ -44,7 +44,8 @@ def compare(runs: Sequence[Run]) -> Comparison:
 
 def _of_nearest_load(runs: Sequence[Run]) -> Sequence[Run]:
     """Return each run with the cells of one load: that nearest to the load of the run with the fewest."""
-    loads = [tuple(dict.fromkeys(cell.point.load for cell in run.cells)) for run in runs]
+    # A peak at an unknown number of streams is beside nothing.
+    loads = [tuple(dict.fromkeys(c.point.load for c in run.cells if c.point.concurrency is not None)) for run in runs]
     target = min(filter(None, loads), key=len, default=((None, None),))[0]
 
     def distance(load: Load) -> tuple[float, ...]:

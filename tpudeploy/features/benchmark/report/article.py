@@ -28,6 +28,7 @@ _FEWEST = 2  # of something that a table compares, or of repeats with an interva
 _SHARE = 0.975  # of Student's t below the upper end of a 95 % interval
 _WARM = 0.5  # of the programs of a start: with at least these in the cache, it was warm
 _MILLION = 1e6
+_NOT_MEASURED = "not measured"
 
 
 @frozen
@@ -119,40 +120,52 @@ def _bests(servers: Sequence[ArticleServer]) -> ArticleSection | None:
 def _peaks(servers: Sequence[ArticleServer]) -> ArticleSection | None:
     """Return the highest rate of each model on each slice, whatever the load and the settings."""
     models = short_models([_model(server) for server in servers])
-    slices = list(dict.fromkeys(server.subject.hardware or "other" for server in servers))
-    if len(models) * len(slices) < _FEWEST or len(models) * len(slices) > 4 * len(servers):
+    slices = list(dict.fromkeys(_hardware(server) for server in servers))
+    if len(models) * len(slices) < _FEWEST:
         return None
-    rows = []
-    for model, short in models.items():
-        texts = []
-        for hardware in slices:
-            own = [s for s in servers if _model(s) == model and (s.subject.hardware or "other") == hardware]
-            rates = [rate for s in own for p in s.cells if (rate := _value(s, p, Measure.REQUESTS)) is not None]
-            texts.append(number(max(rates)) if rates else "not measured")
-        rows.append((short, *texts))
-    table = _table(("model", *slices), rows)
+    rows = [(short, *(_peak(servers, model, each) for each in slices)) for model, short in models.items()]
+    table = _table(("model", *slices), [row for row in rows if {*row[1:]} != {_NOT_MEASURED}])
     return None if table is None else ArticleSection(title="Peak requests/s by model and slice", parts=(table,))
+
+
+def _peak(servers: Sequence[ArticleServer], model: str, hardware: str) -> str:
+    own = [server for server in servers if (_model(server), _hardware(server)) == (model, hardware)]
+    rates = [
+        rate for each in own for point in each.cells if (rate := _value(each, point, Measure.REQUESTS)) is not None
+    ]
+    return number(max(rates)) if rates else _NOT_MEASURED
+
+
+def _hardware(server: ArticleServer) -> str:
+    return server.subject.hardware or "other"
 
 
 def _grids(servers: Sequence[ArticleServer]) -> ArticleSection | None:
     """Return the rates: a grid of each server, or one table of all where each has one load."""
-    loads = {server.label: list(dict.fromkeys(point.load for point in server.cells)) for server in servers}
-    parts: list[ArticleTable | str] = []
-    if all(len(own) == 1 for own in loads.values()):
-        texts = {load_text(*own[0]) for own in loads.values()}
-        streams = ordered({point.concurrency for server in servers for point in server.cells})
-        rows = [
-            (count(each), *(_rate_at(server, loads[server.label][0], each) for server in servers)) for each in streams
-        ]
-        table = _table(("streams", *(server.label for server in servers)), rows, figures=0)
-        parts += [f"{'; '.join(sorted(texts))}."] if len(texts) == 1 else []
-        parts += [] if table is None else [table]
-    else:
-        for server in servers:
-            parts += _grid(server)
+    loads = [list(dict.fromkeys(point.load for point in server.cells)) for server in servers]
+    has_one_each = all(len(own) == 1 for own in loads)
+    grids = _one_grid(servers, [own[0] for own in loads]) if has_one_each else _all_grids(servers)
+    parts = list(grids)
     doubts = {cell.status for s in servers for cells in s.cells.values() for cell in cells if not cell.is_trusted}
     parts += [f"({MARKS[status]}) {LEGEND[status]}." for status in CellStatus if status in doubts]
     return ArticleSection(title="Requests per second", parts=tuple(parts)) if parts else None
+
+
+def _one_grid(servers: Sequence[ArticleServer], loads: Sequence[Load]) -> Iterator[ArticleTable | str]:
+    """Yield the rates of servers that have one load each: streams down, servers across."""
+    streams = ordered({point.concurrency for server in servers for point in server.cells})
+    pairs = list(zip(servers, loads, strict=True))
+    rows = [(count(each), *(_rate_at(server, load, each) for server, load in pairs)) for each in streams]
+    table = _table(("streams", *(server.label for server in servers)), rows, figures=0)
+    if len(set(loads)) == 1:
+        yield f"{load_text(*loads[0])}."
+    if table is not None:
+        yield table
+
+
+def _all_grids(servers: Sequence[ArticleServer]) -> Iterator[ArticleTable | str]:
+    for server in servers:
+        yield from _grid(server)
 
 
 def _grid(server: ArticleServer) -> Iterator[ArticleTable | str]:
@@ -278,29 +291,35 @@ def _beside(server: ArticleServer, baseline: Run) -> Iterator[ArticleTable | str
 
 def _history(servers: Sequence[ArticleServer]) -> ArticleSection | None:
     """Return the runs beside each other: when, the peak, the least TTFT, how many cells passed, and the start."""
-    runs = [(server.label, run) for server in servers for run in server.runs if run.cells]
-    if len(runs) < _FEWEST:
-        return None
+    rows = [_history_row(server.label, run) for server in servers for run in server.runs if run.cells]
     head = ("run", "date", "peak tokens/s", "least TTFT", "pass rate", "start")
-    rows = []
-    for label, run in runs:
-        figures = [cell.figures for cell in run.cells if cell.figures is not None]
-        totals = [_total_tokens(each.input_tokens_per_second, each.output_tokens_per_second) for each in figures]
-        firsts = [each.ttft_seconds.middle for each in figures if each.ttft_seconds is not None]
-        passed = sum(cell.figures is not None and cell.status is not CellStatus.FAILED for cell in run.cells)
-        rate = "" if run.driver is Driver.PUBLISHED else f"{passed / len(run.cells):.0%} of {len(run.cells)}"
-        rows.append(
-            (
-                label,
-                datetime.fromtimestamp(run.began_at, UTC).strftime("%-d %b %Y") if run.began_at else "published",
-                number(max((each for each in totals if each is not None), default=None)),
-                latency(min(firsts)) if firsts else "",
-                rate,
-                "" if run.start is None else f"{run.start.seconds:.0f} s {_start_kind(run.start)}".rstrip(),
-            )
-        )
     table = _table(head, rows, figures=2)
-    return None if table is None else ArticleSection(title="The runs", parts=(table,))
+    if table is None or len(rows) < _FEWEST:
+        return None
+    return ArticleSection(title="The runs", parts=(table,))
+
+
+def _history_row(label: str, run: Run) -> tuple[str, ...]:
+    figures = [cell.figures for cell in run.cells if cell.figures is not None]
+    totals = (_total_tokens(each.input_tokens_per_second, each.output_tokens_per_second) for each in figures)
+    firsts = [each.ttft_seconds.middle for each in figures if each.ttft_seconds is not None]
+    start = "" if run.start is None else f"{run.start.seconds:.0f} s {_start_kind(run.start)}".rstrip()
+    return (
+        label,
+        datetime.fromtimestamp(run.began_at, UTC).strftime("%-d %b %Y") if run.began_at else "published",
+        number(max((each for each in totals if each is not None), default=None)),
+        latency(min(firsts)) if firsts else "",
+        _pass_rate(run),
+        start,
+    )
+
+
+def _pass_rate(run: Run) -> str:
+    """Return the share of the cells with figures; "" for a table, which has only those that passed."""
+    if run.driver is Driver.PUBLISHED:
+        return ""
+    passed = sum(cell.figures is not None and cell.status is not CellStatus.FAILED for cell in run.cells)
+    return f"{passed / len(run.cells):.0%} of {len(run.cells)}"
 
 
 def _starts(servers: Sequence[ArticleServer]) -> ArticleSection | None:
