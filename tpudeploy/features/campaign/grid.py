@@ -39,7 +39,7 @@ _OWN = ("name", "version", "extends", "replicas", "router", "scale", "lifecycle"
 
 
 @frozen
-class Axis:
+class GridAxis:
     """One list: the path of the profile that it varies, its values, where they stand, and where the list does."""
 
     path: str
@@ -78,7 +78,7 @@ class CampaignGrid:
     file: str
     text: str
     spec: GridSpec
-    axes: tuple[Axis, ...]
+    axes: tuple[GridAxis, ...]
     combinations: tuple[Combination, ...]
     points: tuple[Point, ...]
     tree: MapNode
@@ -137,7 +137,7 @@ def invalid(name: str, problems: Iterable[Diagnostic]) -> ConfigError:
     return ConfigError(f"`{name}` cannot be used", diagnostics=in_order(problems))
 
 
-def _axes(spec: GridSpec, tree: MapNode) -> Iterator[Axis]:
+def _axes(spec: GridSpec, tree: MapNode) -> Iterator[GridAxis]:
     for path, name in SHORT.items():
         if values := getattr(spec, name):
             yield _axis(path, values, (name,), tree)
@@ -145,9 +145,9 @@ def _axes(spec: GridSpec, tree: MapNode) -> Iterator[Axis]:
         yield _axis(path.replace("-", "_") if "." in path else path, values, (_SETTINGS, path), tree)
 
 
-def _axis(path: str, values: Sequence[Json], where: Path, tree: MapNode) -> Axis:
+def _axis(path: str, values: Sequence[Json], where: Path, tree: MapNode) -> GridAxis:
     nodes = [find(tree, (*where, index)) for index in range(len(values))]
-    return Axis(
+    return GridAxis(
         path=path,
         values=tuple(values),
         places=tuple(None if node is None else node.at for node in nodes),
@@ -155,7 +155,7 @@ def _axis(path: str, values: Sequence[Json], where: Path, tree: MapNode) -> Axis
     )
 
 
-def _axis_problems(spec: GridSpec, axes: Sequence[Axis], tree: MapNode) -> Iterator[Diagnostic]:
+def _axis_problems(spec: GridSpec, axes: Sequence[GridAxis], tree: MapNode) -> Iterator[Diagnostic]:
     """Yield the problems of the lists: none at all, an empty one, a value twice, a path that is not theirs to vary."""
     if not axes:
         hint = "e.g. slices: [v6e-1, v6e-4], or settings: {serving.padding_gap: [0, 512]}"
@@ -178,7 +178,7 @@ def _axis_problems(spec: GridSpec, axes: Sequence[Axis], tree: MapNode) -> Itera
                 yield problem(codes.OUT_OF_RANGE, f"{quoted(text)} is twice in the list", axis.places[index])
 
 
-def _exclusion_problems(spec: GridSpec, axes: Sequence[Axis], tree: MapNode) -> Iterator[Diagnostic]:
+def _exclusion_problems(spec: GridSpec, axes: Sequence[GridAxis], tree: MapNode) -> Iterator[Diagnostic]:
     """Yield a problem for each exclusion that excludes nothing, because of a misspelt path or value."""
     values = {axis.path: [text_of(value) for value in axis.values] for axis in axes}
     for index, exclusion in enumerate(spec.exclude):
@@ -194,7 +194,7 @@ def _exclusion_problems(spec: GridSpec, axes: Sequence[Axis], tree: MapNode) -> 
                 yield problem(codes.NOT_A_CHOICE, f"{path} is never {quoted(text_of(value))} here", at, hint=hint)
 
 
-def _combinations(spec: GridSpec, axes: Sequence[Axis]) -> Iterator[Combination]:
+def _combinations(spec: GridSpec, axes: Sequence[GridAxis]) -> Iterator[Combination]:
     paths = [axis.path for axis in axes]
     excluded = [{path: text_of(value) for path, value in each.items()} for each in spec.exclude]
     for pairs in product(*(tuple(zip(axis.values, axis.places, strict=True)) for axis in axes)):
