@@ -91,7 +91,7 @@ def least_weights(
         return least_of_bytes(
             shapes * width / 8, f"{shapes / 1e9:,.1f} billion parameters by its config.json x {width} bits"
         )
-    row = _counted(model_id)
+    row = _count_of(model_id)
     if row is None:
         return None
     count, width = row[0], _LEAST_BITS if is_requantized else row[1]
@@ -150,7 +150,7 @@ def parameters_in_name(model_id: str) -> float:
     return most
 
 
-def _counted(model_id: str) -> tuple[int, int] | None:
+def _count_of(model_id: str) -> tuple[int, int] | None:
     name = model_id.rpartition("/")[2].lower()
     for line in _COUNTED.split("\n"):
         row, *figures = line.split() or [""]

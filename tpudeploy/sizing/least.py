@@ -28,16 +28,16 @@ def weights_at_least(
     """Return the least bytes of the weights, by the checkpoint, or by what is known of the model without them."""
     if model is None and not tensors and not config:
         # The engine refuses it as it is set up. Its weights are those of its files in any case.
-        known = known_weights(model_id)
-        if known is not None:
-            return least_of_parameters(parameters(known)) if is_requantized else weights_of(known)
+        whole = model_by_id(model_id)
+        if whole is not None:
+            return least_of_parameters(parameters(whole)) if is_requantized else weights_of(whole)
     if model is not None and not tensors:
         # Its bytes are not known, because they are quantized or lie otherwise: its parameters are.
         return least_of_parameters(parameters(model))
     return least_weights(model_id, config, tensors or {}, is_requantized=is_requantized)
 
 
-def known_weights(model_id: str) -> LanguageModel | None:
+def model_by_id(model_id: str) -> LanguageModel | None:
     """Return the listed model of an id, or None if it's not listed, or if its checkpoint is quantized in some way."""
     try:
         return families.find_model(model_id)

@@ -54,21 +54,21 @@ def find_model(model_id: str) -> LanguageModel | None:
     model = answers.known_model(model_id)
     if model is not None:
         return model
-    copied = variant(model_id)
-    if copied is None:
+    relation = variant(model_id)
+    if relation is None:
         return None
-    base = _config_of(copied.base)
+    base = _config_of(relation.base)
     if base is None:
-        model = answers.known_model(copied.base)
-        if model is not None and copied.fields:
-            raise PartlyCovered(QUANTIZED, as_copy(model, model_id, copied.base), only_adds=False)
-        return None if model is None else as_copy(model, model_id, copied.base)
+        model = answers.known_model(relation.base)
+        if model is not None and relation.fields:
+            raise PartlyCovered(QUANTIZED, as_copy(model, model_id, relation.base), only_adds=False)
+        return None if model is None else as_copy(model, model_id, relation.base)
     try:
-        model = from_config(model_id, {**base, **copied.fields})
+        model = from_config(model_id, {**base, **relation.fields})
     except PartlyCovered as refusal:
-        model = as_copy(refusal.model, model_id, copied.base)
+        model = as_copy(refusal.model, model_id, relation.base)
         raise PartlyCovered(str(refusal), model, only_adds=refusal.only_adds) from refusal
-    return as_copy(model, model_id, copied.base)
+    return as_copy(model, model_id, relation.base)
 
 
 def as_copy(model: LanguageModel, model_id: str, base: str) -> LanguageModel:
@@ -93,8 +93,8 @@ def variant(model_id: str) -> Variant | None:
 
 def fields_of(model_id: str) -> Config:
     """Return what an id tells of its config.json beside that of the model it is a copy of."""
-    copied = variant(model_id)
-    return {} if copied is None else copied.fields
+    relation = variant(model_id)
+    return {} if relation is None else relation.fields
 
 
 def is_listed(model_id: str) -> bool:
@@ -114,8 +114,8 @@ def known_model(model_id: str) -> LanguageModel | None:
 
 def quantization_of(model_id: str, config_json: str | None = None) -> str:
     """Return the method by which a checkpoint is quantized, by its config or its id, or "" if neither says so."""
-    copied = None if config_json is not None else variant(model_id)
-    config = config_of(config_json) if copied is None else copied.fields
+    relation = None if config_json is not None else variant(model_id)
+    config = config_of(config_json) if relation is None else relation.fields
     section = config.get("quantization_config") or config.get("compression_config")
     if isinstance(section, Mapping):
         return str(section.get("quant_method", MLX if section else ""))
@@ -156,8 +156,8 @@ def ids() -> tuple[str, ...]:
 
 def base_of(model_id: str) -> str | None:
     """Return the listed model that a copy or a fine-tune is made of, by the id alone; None for a quantized one."""
-    copied = variant(model_id)
-    return None if copied is None or copied.fields else copied.base
+    relation = variant(model_id)
+    return None if relation is None or relation.fields else relation.base
 
 
 def closest_model(model_id: str) -> str | None:
