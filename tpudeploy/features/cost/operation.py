@@ -5,10 +5,13 @@ Costs are those of the ledger that runs write beside the states. Google is not a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from tpudeploy.features.cost.comparison import ComparedCosts
 from tpudeploy.features.cost.spend import Grouping, SpendRow
-from tpudeploy.operations.declaration import Access, Argument, Operation, some_profiles
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, some_profiles
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
+_MOST_BYTES = 256 << 20
 _BY = "deployment, slice, zone, model, day, month, or label:KEY"
 
 
@@ -37,11 +41,14 @@ class Cost(Result):
     ] = ()
     prices: Annotated[str, "the dates of the list prices"] = ""
     ended_by: Annotated[str, "what ends those that run, in the words of a sentence"] = ""
+    compared: Annotated[ComparedCosts | None, "the ledger beside a billing export, with -compare"] = None
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.features.cost import view
 
         del paint, width
+        if self.compared is not None:
+            return view.comparison_text(self.compared)
         return view.text(
             self.by,
             self.rows,
@@ -53,23 +60,30 @@ class Cost(Result):
         )
 
 
-def cost(workspace: Workspace, profiles: Profiles = (), *, group_by: str = Grouping.DEPLOYMENT) -> Cost:
+def cost(
+    workspace: Workspace,
+    profiles: Profiles = (),
+    *,
+    group_by: str = Grouping.DEPLOYMENT,
+    compare: str | Path | None = None,
+) -> Cost:
     """Return what deployments cost at list price, by the ledger beside their states. Without profiles, all of them.
 
     A slice is billed from the creation of its machine, by Google's time, until its deletion was requested. One whose
     end was not seen is closed by Google's own time for it. If Google has none, it counts until the end that it was to
     have, or until a run found it gone, and is named.
 
-    Raise `errors.UsageError` for another grouping, `errors.StateUnreadable` if the ledger cannot be read.
+    `compare` is a CSV file of Google's billing export: then the result also has what was billed in its time, and the
+    causes of each difference.
+
+    Raise `errors.UsageError` for another grouping or a file that is no such export, `errors.StateUnreadable` if the
+    ledger cannot be read.
     """
     from tpudeploy import loading
-    from tpudeploy.domain.errors import UsageError
     from tpudeploy.features.cost import spend
     from tpudeploy.reconcile.spend import charges, with_own_ends
 
-    is_label = group_by.startswith("label:") and group_by != "label:"
-    if group_by not in list(Grouping) and not is_label:
-        raise UsageError(f"Costs are not added up by `{group_by}`.", hint=f"-group-by takes {_BY}.")
+    _check_grouping(group_by)
     chosen = {profile.spec.name for profile in loading.profiles(profiles)}
     now = workspace.adapters.clock.now()
     states = workspace.states()
@@ -78,7 +92,9 @@ def cost(workspace: Workspace, profiles: Profiles = (), *, group_by: str = Group
     ended_by = _what_ends(every)
     every = with_own_ends(every, states, now)
     price_dates = {charge.line.price_as_of for charge in every}
+    compared = None if compare is None else _compared(Path(compare), every)
     return Cost(
+        compared=compared,
         at=now,
         by=group_by,
         rows=spend.rows(every, group_by, now),
@@ -99,10 +115,42 @@ def _names(every: Iterable[Charge]) -> tuple[str, ...]:
     return tuple(charge.line.name for charge in every)
 
 
+def _check_grouping(group_by: str) -> None:
+    from tpudeploy.domain.errors import UsageError
+
+    is_label = group_by.startswith("label:") and group_by != "label:"
+    if group_by not in list(Grouping) and not is_label:
+        raise UsageError(f"Costs are not added up by `{group_by}`.", hint=f"-group-by takes {_BY}.")
+
+
+def _compared(path: Path, every: Iterable[Charge]) -> ComparedCosts:
+    """Return the ledger beside an export. Raise `errors.UsageError` for a file that cannot be read."""
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.features.cost.billing_export import read_export
+    from tpudeploy.features.cost.comparison import compare
+
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise UsageError(f"{path} is larger than {_MOST_BYTES >> 20} MiB.", hint="Select fewer months or projects.")
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return compare(every, read_export(file, str(path)))
+    except OSError as cause:
+        raise UsageError(f"{path} cannot be read: {cause.strerror}.") from cause
+    except UnicodeDecodeError as cause:
+        raise UsageError(f"{path} is not UTF-8 text.", hint="Save the result of the query as CSV.") from cause
+
+
 OPERATION = Operation(
     run=cost,
     arguments=(
         some_profiles("paths inside the project; none for everything in the ledger"),
+        Argument(
+            name="compare",
+            help="Compare with this CSV file of Google's billing export.",
+            kind=ArgumentKind.FILE,
+            metavar="CSV",
+            agents=None,
+        ),
         Argument(name="group_by", help=f"Add up by {_BY}.", metavar="GROUP", default=str(Grouping.DEPLOYMENT)),
     ),
     results=(Cost,),

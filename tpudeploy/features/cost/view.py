@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
+from tpudeploy.features.cost.comparison import ComparedCosts, CostDifference
 from tpudeploy.features.cost.spend import SpendRow
 
 _NONE = "The ledger has no slice that ran. Runs write it beside the states from this version on."
@@ -29,6 +31,32 @@ def text(
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]
     lines = [_line(row, widths) for row in table]
     return "\n".join([*lines, "", *_sentences(total, prices, ended_by, untracked, bounds)])
+
+
+def comparison_text(compared: ComparedCosts) -> str:
+    """Return a table of what the ledger has and what was billed, and under each row what the difference comes from."""
+    if not compared.rows:
+        return "The export has no rows."
+    rows = [*compared.rows, *([compared.total] if len(compared.rows) > 1 else [])]
+    table = [("", "ledger", "billed", "difference"), *(_compared_cells(row) for row in rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    lines = [_line(table[0], widths)]
+    for row, cells in zip(rows, table[1:], strict=True):
+        lines.append(_line(cells, widths))
+        lines += [f"    {_signed(usd)}  {cause}" for cause, usd in row.causes.items()]
+    since, until = (
+        datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M") for at in (compared.since, compared.until)
+    )
+    end = f"From {since} to {until} (UTC), the time of the export, in USD. Its latest hours may be incomplete."
+    return "\n".join([*lines, "", end])
+
+
+def _compared_cells(row: CostDifference) -> tuple[str, ...]:
+    return (row.key, f"${row.ledger_usd:.2f}", f"${row.billed_usd:.2f}", _signed(row.billed_usd - row.ledger_usd))
+
+
+def _signed(usd: float) -> str:
+    return f"{'-' if usd < 0 else '+'}${abs(usd):.2f}"
 
 
 def _cells(row: SpendRow) -> tuple[str, ...]:
