@@ -189,6 +189,15 @@ _ROWS: Mapping[str, Feature] = {
         results={"DraftedProfile": "operation"},
     ),
     "notify": Feature(companion="companion", documents="documents"),
+    "support": Feature(
+        commands={
+            "support-bundle": FeatureCommand(
+                group="Operate",
+                summary="Collect what explains a deployment in a redacted archive.",
+                module="command",
+            )
+        },
+    ),
     "exports": Feature(renders=dict.fromkeys(_EXPORTS, "renderers")),
     "dashboard": Feature(
         commands={

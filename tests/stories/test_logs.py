@@ -10,6 +10,7 @@ import pytest
 from command_line import Open
 
 import tpudeploy as td
+from tpudeploy.boot_log.read import new_lines
 
 LOGS = Path(__file__).parents[1]
 FAILED = LOGS / "boot_log" / "data" / "boot_failed_qwix_int8_v5e1.log"
@@ -178,3 +179,30 @@ def test_a_log_commands_no_terminal_and_is_unchanged_in_a_file(cli: Open, monkey
     shown = at.run("logs", "-file", "boot.log").out
     assert "INFO ready" in shown
     assert shown.replace("\n", "").isprintable()
+
+
+def test_following_with_f_goes_on_after_the_start_and_prints_each_line_once(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 600})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", "-wait", "granted", profile).code == 0
+    ended = at.run("logs", profile, "-follow")
+    at.capture.readouterr()
+    at.killed(60, "logs", profile, "-f")
+    output = at.capture.readouterr().out
+    assert output.splitlines() == ended.out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("before", "lines", "fresh"),
+    [
+        ((), ("a", "b"), ("a", "b")),
+        (("a",), ("a", "b"), ("b",)),
+        (("a", "b", "c"), ("b", "c", "d"), ("b", "c", "d")),
+        (tuple("abcdefg"), tuple("cdefghi"), ("h", "i")),
+        (tuple("abcdefg"), tuple("xyz"), ("x", "y", "z")),
+    ],
+)
+def test_a_log_that_keeps_its_newest_lines_alone_is_followed_from_its_last_line(
+    before: tuple[str, ...], lines: tuple[str, ...], fresh: tuple[str, ...]
+) -> None:
+    assert new_lines(before, lines) == fresh

@@ -90,10 +90,24 @@ def cause_of(words: str, *, budget: HbmBudget | None = None) -> Cause | None:
     return cause.first_cause(lines, read_facts(lines, budget), is_serving=True)
 
 
+_TAIL = 5  # lines by which the place of an earlier read is found again
+
+
 def has_ended(text: str) -> bool:
     """Return whether the last boot in the log serves, or reported that it failed."""
     start = last_boot(list(parse_lines(text)))
     return any(phases.READY.search(line.text) or line.text.startswith("failed: ") for line in start)
+
+
+def new_lines(before: tuple[str, ...], lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the lines that follow those of an earlier read. A log that keeps its newest lines alone moves on."""
+    if lines[: len(before)] == before:
+        return lines[len(before) :]
+    tail = before[-_TAIL:]
+    for end in range(len(lines), len(tail) - 1, -1):
+        if lines[end - len(tail) : end] == tail:
+            return lines[end:]
+    return lines
 
 
 def _has_failed(text: str) -> bool:

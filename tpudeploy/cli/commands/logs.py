@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "profile", metavar="PROFILE", nargs="?", help="The profile of the server; remedies are written for it."
     )
-    options.overlays(parser, "-f", "--overlay")
+    options.overlays(parser, "--overlay")
     options.option(parser, "file", "Read this log file instead, `-` for stdin.", variable="logs-file", metavar="LOG")
     options.flag(parser, "explain", "Show the cause and what to do, or how long each phase took.")
     options.flag(parser, "ask", "With --explain: let the served model draft a diagnosis from redacted evidence.")
@@ -44,10 +44,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
     )
     options.flag(parser, "follow", "Show new lines until the server is up or has failed.")
+    parser.add_argument(
+        "-f", dest="endless", action="store_true", help="Show new lines, after the start too, until Ctrl-C."
+    )
     options.backend(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
+    args.follow = args.follow or args.endless
     _check_usage(args)
     profile = None if args.profile is None else context.load([args.profile], args)[0]
     if args.follow and args.file is not None:
@@ -143,21 +147,21 @@ def _with_draft(
 
 
 def _follow(profile: Profile, args: argparse.Namespace, context: Context) -> None:
-    """Print new lines until the boots of all machines have ended."""
-    from tpudeploy.boot_log.read import has_ended
+    """Print new lines until the boots of all machines have ended, or with -f until it is interrupted."""
+    from tpudeploy.boot_log.read import has_ended, new_lines
     from tpudeploy.views import jsonl
 
-    workspace, printed = context.workspace([args.profile]), dict[str, int]()
+    workspace, before = context.workspace([args.profile]), dict[str, tuple[str, ...]]()
     while True:
         logs, addresses = workspace.boot_logs(profile.spec.name), workspace.addresses(profile.spec.name)
         for name, lines in logs.items():
-            for line in lines[printed.get(name, 0) :]:
+            for line in new_lines(before.get(name, ()), lines):
                 if args.json:
                     context.terminal.document(jsonl.document({"type": "log_line", "log": name, "line": line}))
                 else:
                     label = f"{addresses[name]} = {name}" if name in addresses else name
                     context.terminal.foreign(line if len(logs) == 1 else f"{label}: {line}")
-            printed[name] = len(lines)
-        if all(has_ended("\n".join(lines)) for lines in logs.values()):
+            before[name] = lines
+        if not args.endless and all(has_ended("\n".join(lines)) for lines in logs.values()):
             return
         context.clock.sleep(_PAUSE)

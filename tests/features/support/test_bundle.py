@@ -1,0 +1,53 @@
+"""`support-bundle`: an archive of what explains a deployment, without what is private, against the emulator."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+from command_line import PROFILE, Open
+
+TOKEN = "hf_AbcDefGhiJklMnoPqrStu"
+PRIVATE = """\
+  env: {OWN_SETTING: "private-host.corp.example"}
+secrets:
+  VLLM_API_KEY: our-company-key
+"""
+MINE = PROFILE.replace("secrets:\n", PRIVATE).replace("placement:\n", "placement:\n  labels: {team: secret-team}\n")
+
+
+def texts_in(path: Path) -> dict[str, str]:
+    with tarfile.open(path) as tar:
+        members = [(member.name.rpartition("/")[2], tar.extractfile(member)) for member in tar.getmembers()]
+        return {name: file.read().decode() for name, file in members if file is not None}
+
+
+def test_the_archive_explains_the_deployment_and_names_nothing_private(cli: Open) -> None:
+    at = cli(secrets={"hf-token": TOKEN, "our-company-key": "sk-AbCdEf0123456789xyz"})
+    profile = at.write(MINE)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    bundle = at.run("support-bundle", profile)
+    assert bundle.code == 0, bundle.all
+    path = at.folder / "gemma-support.tar.gz"
+    assert path.stat().st_mode & 0o777 == 0o600
+    texts = texts_in(path)
+    assert set(texts) == {
+        *("versions.txt", "profile.yaml", "plan.txt", "status.json", "state.json", "history.json", "boot.log")
+    }
+    assert not [name for name, text in texts.items() if text.startswith("not read") or not text.strip()]
+    assert "google/gemma-4-E2B-it" in texts["profile.yaml"]
+    assert "v6e-1" in texts["state.json"]
+    for private in (TOKEN, "sk-AbCdEf", "our-company-key", "private-host.corp", "secret-team"):
+        assert private not in "".join(texts.values()), private
+    again = at.run("support-bundle", profile)
+    assert again.code == 1
+    assert "exists" in again.err
+
+
+def test_what_cannot_be_read_is_in_the_archive_as_the_error(cli: Open) -> None:
+    at = cli()
+    profile = at.write()
+    assert at.run("support-bundle", profile, "-o", "b.tar.gz").code == 0
+    texts = texts_in(at.folder / "b.tar.gz")
+    assert texts["state.json"].startswith("not read: ")
+    assert "google/gemma-4-E2B-it" in texts["profile.yaml"]
