@@ -95,7 +95,7 @@ def _temperature(conversation: Conversation, value: str) -> CommandReply:
 
 
 def temperature_of(text: str) -> float | None:
-    """Return a temperature, or None for text that is none."""
+    """Return a temperature, or None for other text."""
     try:
         value = float(text)
     except ValueError:

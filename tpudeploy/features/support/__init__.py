@@ -1,1 +1,1 @@
-"""A redacted archive of what explains a deployment, for whoever helps with it."""
+"""A redacted archive of what explains a deployment, to send to a person who helps with it."""
