@@ -170,6 +170,7 @@ EXAMPLES: Mapping[str, Example] = {
     codes.FLAG_NOT_SERVED: _layer("serving: {args: {ssl_keyfile: /etc/key.pem}}"),
     codes.FLAGS_TOGETHER: _layer("serving: {args: {enable_auto_tool_choice: true, tool_call_parser: null}}"),
     codes.NEVER_IDLE: _layer("serving: {args: {disable_log_stats: true}}\nlifecycle: {idle: 30m}"),
+    codes.NOTIFY_TARGET: _layer("notify: ['http://hooks.example/tpu']"),
     codes.FLAG_NOT_ON_TPU: _layer("serving: {args: {enable_sleep_mode: true}}"),
     codes.FLEX_WITHOUT_END: _layer("placement: {provisioning: [flex-start]}"),
     codes.BUDGET_WITHOUT_END: _layer("budget: {day: 20}"),
