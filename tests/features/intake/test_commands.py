@@ -188,6 +188,11 @@ ROWS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
         {"serving.max_model_len": 131072, "tpu.type": "v6e-4"},
         (),
     ),
+    "stages of two GPUs, and a variable without a name": (
+        (f"{GPU} -e =x vllm/vllm-openai:latest --model Qwen/Qwen3-8B --pipeline-parallel-size 2 --max_model_len 40960"),
+        {"tpu.type": "v6e-4", "serving.args": None},
+        ("`--pipeline-parallel-size 2`: all 4 chips of v6e-4 share the model instead", "isn't the name of a variable"),
+    ),
     "a mount, an address and a file of variables": (
         (
             "docker run --env-file .env -p 127.0.0.1:8000:8000 --mount type=bind,source=/mnt/models,target=/models "

@@ -36,6 +36,7 @@ _OF_THE_TOOL = frozenset({"host"})
 _MOST_NAME = 40
 _CACHE = "/root/.cache/huggingface"
 _HUB_FOLDER = "/var/lib/tpudeploy/hf"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PIECES = re.compile(r"[^a-z0-9]+")
 
 
@@ -134,7 +135,9 @@ class ProfileDraft:
         value = "" if word is None else word.text
         is_secret = looks_secret(name) and not variables.is_setting(name)
         unneeded = self._why_unneeded(name)
-        if is_secret or name in _HUB_TOKENS or has_token(value):
+        if not _VARIABLE.fullmatch(name):
+            self.note(f"`{name}={'…' if value else ''}`", "it isn't the name of a variable")
+        elif is_secret or name in _HUB_TOKENS or has_token(value):
             self.add_secret(name, "" if word is None or word.unknown else value)
         elif unneeded:
             self.leave([name], unneeded)

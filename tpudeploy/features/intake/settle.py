@@ -33,6 +33,7 @@ _FILE = "profile.yaml"
 _ROUNDS = 60
 _SPLIT = ("tensor_parallel_size", "data_parallel_size")
 _STAGES = "pipeline_parallel_size"
+_SPLITS = (*(("serving", key) for key in _SPLIT), ("serving", "args", _STAGES))
 _STEPS = ("serving", "max_num_batched_tokens")
 _ORDER = (
     *("image", "tensor_parallel_size", "data_parallel_size", "dtype", "kv_cache_dtype", "hbm_utilization"),
@@ -145,8 +146,7 @@ def _kinds(draft: ProfileDraft) -> Iterator[AcceleratorType]:
 
 
 def _devices(draft: ProfileDraft) -> int:
-    paths = (*(("serving", key) for key in _SPLIT), ("serving", "args", _STAGES))
-    sizes = [draft.settings.get(path, 1) for path in paths]
+    sizes = [draft.settings.get(path, 1) for path in _SPLITS]
     return math.prod(size for size in sizes if isinstance(size, int))
 
 
@@ -177,7 +177,7 @@ def _tree(
         "serving": {"image": draft.image},
     }
     settings = dict(draft.settings)
-    if _devices(draft) != kind.devices and any(("serving", key) in settings for key in _SPLIT):
+    if _devices(draft) != kind.devices and any(path in settings for path in _SPLITS):
         _drop_split(settings, kind, notes)
     for path, value in settings.items():
         _set_at(tree, path, copy.deepcopy(value))
@@ -229,8 +229,7 @@ def _default_placement(placement: dict[str, Any], comments: dict[Path, str]) -> 
 
 def _drop_split(settings: dict[Path, Any], kind: AcceleratorType, notes: list[Note]) -> None:
     """Leave the split to the slice: the source's is of other chips."""
-    paths = (*(("serving", key) for key in _SPLIT), ("serving", "args", _STAGES))
-    words = [f"`--{path[-1].replace('_', '-')} {settings.pop(path)}`" for path in paths if path in settings]
+    words = [f"`--{path[-1].replace('_', '-')} {settings.pop(path)}`" for path in _SPLITS if path in settings]
     if kind.hosts > 1:
         settings["serving", "tensor_parallel_size"] = kind.devices_per_host
         settings["serving", "args", _STAGES] = kind.hosts
