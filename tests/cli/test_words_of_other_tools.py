@@ -43,7 +43,7 @@ DELETES = ("down", "stop", "delete", "rm", "kill", "teardown", "remove", "clean"
         ("ssh", "tpu-vm ssh"),
         ("exec", "tpudeploy logs"),
         ("costs", "limit-the-cost.md"),
-        ("tune", "tpudeploy recommend"),
+        ("optimize", "tpudeploy tune"),
         ("build", "serving.image"),
         ("destory", "Did you mean `destroy`?"),
         ("distroy", "Did you mean `destroy`?"),

@@ -15,6 +15,7 @@ from tpudeploy.cli import options
 from tpudeploy.cli.commands import COMMANDS, command
 from tpudeploy.cli.parsers import parser_of, verbs_of
 from tpudeploy.config.scalars import MOST_SECONDS
+from tpudeploy.features.chat import command as chat
 from tpudeploy.operations import OPERATIONS, operation
 from tpudeploy.operations.declaration import ArgumentKind
 
@@ -28,6 +29,8 @@ BOUNDS: dict[Callable[[str], Any], tuple[float, float]] = {
     options.count: (1, 10**9),
     options.index: (0, 10**9),
     options.port: (0, 65535),
+    chat._temperature: (0, 2),
+    chat._tokens: (1, 65_536),
 }
 LISTS = {options.counts}
 # What is no number: a command, a path, yes or no.

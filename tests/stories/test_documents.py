@@ -114,6 +114,9 @@ STOPPED: tuple[tuple[int, tuple[str, ...]], ...] = (
     (1, ("dashboard", "-port", "none")),
     (1, ("schema", "plans")),
     (1, ("explain", "TPU9999")),
+    (1, ("tune", "broken.yaml")),
+    (1, ("support-bundle", "broken.yaml")),
+    (1, ("chat", "gemma.yaml")),
     (1, ("completion", "tcsh")),
     (1, ("mcp", "-no-such-option")),
     (1, ("version", "too-many")),
@@ -162,7 +165,9 @@ def test_what_stops_a_command_is_a_document_with_its_exit_code(cli: Open) -> Non
 
 def test_no_command_is_without_a_document() -> None:
     commands = (
-        {words[0] for _, _, words in SERVING} | {words[0] for _, words in STOPPED} | {"apply", "destroy", "schema"}
+        {words[0] for _, _, words in SERVING}
+        | {words[0] for _, words in STOPPED}
+        | {"apply", "destroy", "up", "campaign", "schema"}  # streams, and what prints schemas
     )
     assert commands >= set(COMMANDS)
 

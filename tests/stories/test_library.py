@@ -97,6 +97,10 @@ IN_OTHER_STORIES = {
     "ab_result",
     "tune",
     "tune_result",
+    "campaign",
+    "campaign_propose",
+    "campaign_report",
+    "campaign_result",
     "state_mv",
     "state_migrate",
     "force_unlock",
@@ -184,6 +188,7 @@ REQUIRED: Mapping[str, Mapping[str, Any]] = {
     "plan": {"profiles": G},
     "drift": {"profiles": G},
     "bench_report": {"out": "page.html"},
+    "tune": {"profile": G},
 }
 
 

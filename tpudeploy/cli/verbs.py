@@ -76,8 +76,8 @@ SENTENCES: Mapping[str, str] = {
     ),
     **dict.fromkeys(("costs", "price", "prices", "pricing", "bill", "billing", "budget", "usage"), _COST),
     **dict.fromkeys(
-        ("tune", "optimize", "autotune"),
-        f"`tpudeploy recommend` chooses a slice and settings, `tpudeploy compare` tries two: {_DOCS}/ab-test.md.",
+        ("optimize", "autotune"),
+        f"`tpudeploy tune PROFILE` finds the best settings for a load: {_DOCS}/tune.md.",
     ),
     **dict.fromkeys(
         ("sweep", "benchmark", "load-test"),

@@ -334,6 +334,7 @@ class Goal:
             "replaces": list(self.replaces),
             "renews": list(self.renews),
             "starts": self.starts,
+            "forgets": self.forgets,
             "to_verify": list(self.to_verify),
             "targets": None if self.targets is None else list(self.targets),
             "changes": [change.to_dict() for change in self.changes],

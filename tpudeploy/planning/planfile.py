@@ -32,6 +32,8 @@ _ADDED_LATER = frozenset(
         "ceiling_of_additions",
         "drain_seconds_most",
         "fingerprint",
+        "forgets",
+        "notify",
         "pipeline_parallel_size",
         "places",
         "replicas_serving",

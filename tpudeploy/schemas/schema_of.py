@@ -107,7 +107,7 @@ PRINTED_AS: Mapping[type, As] = {
     SliceDrift: As(adds={"address": TEXT}, drops=frozenset({"before"})),
     Goal: As(
         adds={"size": _SIZE, "router": RouterPlan | None},
-        drops=frozenset({"deployment", "seen", "begun", "approval", "errors"}),
+        drops=frozenset({"deployment", "seen", "begun", "approval", "errors", "notify"}),
     ),
     Plan: _result(
         "plan",
@@ -138,7 +138,7 @@ PRINTED_AS: Mapping[type, As] = {
 # and the classes of features name their own, as ADDED_LATER.
 _ADDED_LATER: Mapping[type, frozenset[str]] = {
     Change: frozenset({"ceiling", "places", "replicas_serving", "drain_seconds_most", "waits", "sees_all_requests"}),
-    Goal: frozenset({"router", "scale", "starts"}),
+    Goal: frozenset({"router", "scale", "starts", "forgets"}),
     Plan: frozenset({"ceiling"}),
     ScalePlan: frozenset({"ceiling", "ceiling_of_additions"}),
     Orphans: frozenset({"not_searched"}),

@@ -110,16 +110,16 @@ class Folder:
             finally:
                 os.close(handle)
 
-    def create(self, name: str, text: str) -> bool:
+    def create(self, name: str, content: str | bytes, *, is_private: bool = False) -> bool:
         """Write a new file and return True, or return False if there is one of any kind. Raise OSError.
 
         A file that cannot be written completely is removed.
         """
         folder = self._open_for(name)
         try:
-            handle = os.open(name, _NEW, self._mode, dir_fd=folder)
+            handle = os.open(name, _NEW, _OWNERS_FILE if is_private else self._mode, dir_fd=folder)
             try:
-                _write_whole(handle, text.encode())
+                _write_whole(handle, content.encode() if isinstance(content, str) else content)
             except OSError:
                 os.unlink(name, dir_fd=folder)
                 raise

@@ -48,7 +48,7 @@ class GridSpec(Section):
     models: Words = Field((), description="Values of model.id.", examples=[["google/gemma-4-E2B-it"]])
     slices: Words = Field((), description="Values of tpu.type.", examples=[["v6e-1", "v6e-4"]])
     backends: tuple[Literal[*tuple(map(str, Backend)), "auto"], ...] = Field(  # type: ignore[valid-type]  # the members
-        (), description="Values of placement.backend.", examples=[["queued-resource"]]
+        (), description="Values of placement.backend.", examples=[["auto"]]
     )
     settings: dict[str, Annotated[tuple[JsonValue, ...], Field(min_length=1)]] = Field(
         default_factory=dict,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tpudeploy.loading import Profile
 
 _MOST_TOKENS = 65_536
+_MOST_CHARACTERS = 1_000_000  # of one line
 _TIMEOUT = 60.0
 Answer = Callable[[Conversation, str], Conversation]
 
@@ -88,7 +89,7 @@ def _next_line(context: Context) -> str | None:
     terminal = context.terminal
     try:
         terminal.verbatim("> ", end="")
-        line = terminal.stdin.readline()
+        line = terminal.stdin.readline(_MOST_CHARACTERS)
     except KeyboardInterrupt:
         terminal.verbatim("")
         return ""
@@ -173,5 +174,5 @@ def _temperature(text: str) -> float:
 def _tokens(text: str) -> int:
     value = options.count(text)
     if value > _MOST_TOKENS:
-        raise argparse.ArgumentTypeError(f"an answer has at most {_MOST_TOKENS:,} tokens")
+        raise argparse.ArgumentTypeError(f"`{text}`: an answer has at most {_MOST_TOKENS:,} tokens")
     return value

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from tpudeploy.domain.frozen import frozen, replace
 
 _MOST_TEMPERATURE: Final = 2.0
+_DECIMAL = re.compile(r"[0-9](\.[0-9]{1,6})?")
 HELP: Final = """\
 /system TEXT      set the system prompt; without TEXT, show it
 /temperature X    set the temperature, 0 to 2; without X, the server's own
@@ -96,8 +98,7 @@ def _temperature(conversation: Conversation, value: str) -> CommandReply:
 
 def temperature_of(text: str) -> float | None:
     """Return a temperature, or None for other text."""
-    try:
-        value = float(text)
-    except ValueError:
+    if not _DECIMAL.fullmatch(text):
         return None
-    return value if 0 <= value <= _MOST_TEMPERATURE else None
+    value = float(text)
+    return value if value <= _MOST_TEMPERATURE else None

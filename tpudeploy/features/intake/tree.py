@@ -13,7 +13,6 @@ from tpudeploy.config.nodes import ListNode, MapNode, Node, ScalarNode, find
 from tpudeploy.config.source import Source
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.features.intake.shell import Word
 from tpudeploy.features.intake.source import Stop, error_of
 
 _SEPARATOR = re.compile(r"(?m)^---(?=\s|$)")
@@ -111,10 +110,6 @@ def texts(node: Node | None, *path: str | int) -> tuple[str, ...]:
     if isinstance(node_at, ScalarNode) and node_at.value is not None:
         return (node_at.text,)
     return tuple(text(item) for item in items(node, *path))
-
-
-def word(value: str, unknown: tuple[str, ...] = ()) -> Word:
-    return Word(text=value, unknown=unknown)
 
 
 def walk_keys(node: Node) -> Iterator[str]:

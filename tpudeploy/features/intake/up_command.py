@@ -12,9 +12,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tpudeploy.adapters.files import read_file
 from tpudeploy.cli import options
 from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.cli.operation_command import add_approval, add_argument
+from tpudeploy.config.reader import MAX_BYTES
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.operations.apply import OPERATION as APPLY
 
@@ -62,7 +64,11 @@ def _profile_file(drafted: DraftedProfile, name: str | None, context: Context) -
     path = context.folder / (name or f"{drafted.name}.yaml")
     if not path.exists():
         return write(drafted, name, context)
-    if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != drafted.profile:
+    try:
+        is_same = read_file(path, MAX_BYTES) == drafted.profile.encode()
+    except OSError:
+        is_same = False  # a folder, or a file of something else
+    if not is_same:
         where = os.path.relpath(path)
         hint = f"Apply it: `tpudeploy apply {where}`. Or name another file: -o FILE."
         raise UsageError(f"{path} exists, and is another profile.", hint=hint)

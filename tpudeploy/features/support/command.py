@@ -12,6 +12,7 @@ import tarfile
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from tpudeploy.adapters.state.disk import Folder
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain import exits
@@ -38,17 +39,18 @@ def run(args: argparse.Namespace, context: Context) -> int:
     (profile,) = context.load([args.profile], args)
     name = profile.spec.name
     path = context.folder / (args.output or f"{name}-support.tar.gz")
+    taken = UsageError(f"{path} exists.", hint="Name a file that doesn't exist yet: -o FILE.")
     if path.exists():
-        raise UsageError(f"{path} exists.", hint="Name a file that doesn't exist yet: -o FILE.")
+        raise taken
     workspace = context.workspace([args.profile])
     texts = {file: _text_of(read) for file, read in _readers(workspace, profile).items()}
     content = archive(f"{name}-support", redacted(texts, _names(workspace, profile)))
     try:
-        with path.open("xb") as file:
-            path.chmod(0o600)
-            file.write(content)
+        is_new = Folder.for_file(path, here=context.folder).create(path.name, content, is_private=True)
     except OSError as cause:
         raise UsageError(f"{path} cannot be written: {cause.strerror}.") from cause
+    if not is_new:
+        raise taken
     if args.json:
         context.reply.set(WrittenFiles(files=(path,)).to_dict())
     else:
