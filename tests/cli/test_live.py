@@ -57,7 +57,7 @@ def test_all_places_stand_below_the_lines_until_the_end(cloud: Emulator, folder:
     with person("apply", "-auto-approve", "gemma.yaml", folder=folder, environment=environment) as somebody:
         during = somebody.waits_for("again in").read
         *_, table = "\n".join(screen.shows(during.rpartition("\n")[0])).partition("\n\n  gemma: ")
-        somebody.waits_for("In the queue")
+        somebody.waits_for("Queued in")
         cloud.grant(next(name for zone in cloud.live().values() for name in zone))
         assert somebody.stays_to_the_end() == 0
     head, titles, first, *rows = [" ".join(row.split()) for row in table.splitlines()]

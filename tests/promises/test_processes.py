@@ -85,7 +85,7 @@ def test_ctrl_c_ends_every_deployment_saved_with_130_and_the_lock_free(
 ) -> None:
     emulator.script({"fault": "wait-for-ever"})  # else the queue moves while a busy machine handles the signal
     with command(emulator, folder, "apply", "-auto-approve", *where, *profiles) as run:
-        heard(run, "In the queue", times=len(profiles))
+        heard(run, "Queued in", times=len(profiles))
         run.send_signal(signal.SIGINT)
         result = run.communicate(timeout=DEADLINE)[0]
     assert run.returncode == 130, result
@@ -219,7 +219,7 @@ def test_the_second_signal_ends_it_at_once_with_the_intent_in_the_state(emulator
 def test_a_bucket_that_does_not_answer_keeps_nobody_waiting_either(emulator: Emulator, folder: Path) -> None:
     limits = {"step": FOR_THE_STEP, "lock": FOR_THE_LOCK}
     with command(emulator, folder, "apply", "-auto-approve", *IN_A_BUCKET, "gemma.yaml", **limits) as run:
-        heard(run, "In the queue")
+        heard(run, "Queued in")
         emulator.script({"fault": "slow", "method": "storage.*", "seconds": NEVER})
         until(lambda: bool(locks(emulator)))
         run.send_signal(signal.SIGINT)

@@ -47,7 +47,9 @@ class EmulatedLoad:
         }
         try:
             loop = self._client.emulated_loop(body)
-        except (NoAnswer, BadAnswer) as cause:
+        except NoAnswer:
+            loop = None  # a real load says what a server that does not answer does
+        except BadAnswer as cause:
             raise QueryFailed(f"The stand-in at {self._client.url} did not answer: {cause}") from cause
         if loop is None:
             return self._real.measure(offer, slo)
