@@ -303,7 +303,7 @@ def test_each_key_has_one_flag_or_variable_and_each_of_these_is_of_a_key() -> No
 # The attributes that have no key: those of the router's VM, which are made of the router's.
 _WITHOUT_A_KEY = {"vm"}
 # The keys of the whole deployment, which are attributes of no slice.
-_OF_NO_SLICE = {"version", "name", "extends", "replicas", "notify"}
+_OF_NO_SLICE = {"version", "name", "extends", "replicas", "notify", "notify_key"}
 
 
 def test_each_key_has_the_effect_of_its_change_and_each_effect_is_of_a_key() -> None:
