@@ -23,7 +23,7 @@ from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.state import Attempt, Boot, State
 from tpudeploy.engine.session import holding_budgets, states_by_name
 from tpudeploy.ports import StateBackend, World
-from tpudeploy.reconcile.cost_wall import BudgetUse, CostSituation, Shortfall, budget_uses, shortfall
+from tpudeploy.reconcile.cost_wall import BudgetUse, CostSituation, Shortfall, budget_uses, month_use, shortfall
 from tpudeploy.reconcile.spend import Exposure, charges, exposures, untracked_exposures
 
 
@@ -154,19 +154,26 @@ def _is_shared(team: TeamBudgets | None, ceiling: CostCeiling | None) -> bool:
     return team is not None or (ceiling is not None and len(ceiling.deployments) > 1)
 
 
-def budgets_now(backend: StateBackend, deployments: Iterable[Deployment], now: float) -> tuple[BudgetUse, ...]:
-    """Return the use of each budget of these deployments and of their team; none without budgets.
+def budgets_now(
+    backend: StateBackend, deployments: Iterable[Deployment], now: float, *, else_month: bool = False
+) -> tuple[BudgetUse, ...]:
+    """Return the use of each budget of these deployments and of their team.
+
+    Without budgets there is none, or with `else_month` what these deployments cost in this month.
 
     Raise as `CostWall.opened` does.
     """
-    team = _team_budgets(backend)
-    own = {each.name: each.cost_budget for each in deployments if each.cost_budget is not None}
-    if team is None and not own:
+    team, some = _team_budgets(backend), tuple(deployments)
+    own = {each.name: each.cost_budget for each in some if each.cost_budget is not None}
+    is_limited = team is not None or bool(own)
+    if not is_limited and not else_month:
         return ()
     states = tuple(states_by_name(backend).values())
     every = charges(backend.ledger(), states, now)
     alive = [each for state in states for each in exposures(state, now)]
     situation = CostSituation(charges=every, exposures=[*alive, *untracked_exposures(every, now)], now=now)
+    if not is_limited:
+        return tuple(month_use(situation, {each.name for each in some}))
     return tuple(budget_uses(situation, own, team))
 
 

@@ -6,7 +6,7 @@ counted has begun by now, so no later day or month costs more. Days and months a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from math import inf
 
@@ -113,6 +113,13 @@ def budget_uses(
         for project, budget in team.projects.items():
             key = f"budgets.yaml projects.{project}"
             yield from _use_in_periods(situation, budget, key, "", _is_project(project))
+
+
+def month_use(situation: CostSituation, deployments: Collection[str]) -> Iterator[BudgetUse]:
+    """Yield what these deployments cost in this month, without a budget; nothing if they never had a slice."""
+    if any(each.line.deployment in deployments for each in situation.charges):
+        endless = CostBudget(usd_per_month=inf)
+        yield from _use_in_periods(situation, endless, "", "", lambda name, _project: name in deployments)
 
 
 def _is_deployment(name: str) -> _Counts:

@@ -65,6 +65,17 @@ def test_a_pull_request_is_told_what_the_budgets_have_left(pipeline: Both) -> No
     assert re.search(rf"`budgets\.yaml projects\.emulated\.month`, in 2026-09 \(UTC\): {told}\*\*\$85", comment)
 
 
+def test_a_pull_request_is_told_what_was_spent_without_a_budget_too(pipeline: Both) -> None:
+    at, here = pipeline
+    _deployed(pipeline, f"{PROFILE}lifecycle: {{end: 10h}}\n")
+    at.clock.sleep(3600)
+    assert at.run(*PLAN).code == 0
+    assert re.search(
+        r"in 2026-09 \(UTC\): \$1\.\d\d spent, at most \$12\.\d\d more until the ends of what runs; no budget",
+        here.comment(),
+    )
+
+
 def test_a_plan_in_a_pipeline_takes_no_lock_and_only_looks(pipeline: Both) -> None:
     at, here = pipeline
     _deployed(pipeline)

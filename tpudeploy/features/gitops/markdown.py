@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import isinf
 
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Json
@@ -91,6 +92,11 @@ def failure(message: str, hint: str, diagnostics: Sequence[Diagnostic], *, run_u
 
 
 def _budget_note(use: BudgetUse) -> str:
+    if isinf(use.period.usd):
+        most = (
+            "no end to what runs" if isinf(use.alive) else f"at most ${use.alive:.2f} more until the ends of what runs"
+        )
+        return f"- {use.period.label}: ${use.spent:.2f} spent, {most}; no budget"
     whose = f" of {code(use.deployment)}" if use.deployment else ""
     remainder = f"**${use.remainder:.2f} left**" if use.remainder >= 0 else f"**${-use.remainder:.2f} over**"
     return (

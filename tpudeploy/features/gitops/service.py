@@ -49,11 +49,14 @@ class PlanProposal:
 
 
 def budgets(workspace: Workspace, plan: Plan) -> tuple[BudgetUse, ...]:
-    """Return what the budgets of a plan have left. Raise as `budgets_now` does."""
+    """Return what the budgets of a plan have left; without any, what its deployments cost this month.
+
+    Raise as `budgets_now` does.
+    """
     from tpudeploy.engine.cost_wall import budgets_now
 
     deployments = [goal.deployment for goal in plan.goals if goal.deployment is not None]
-    return budgets_now(workspace.adapters.states, deployments, workspace.adapters.clock.now())
+    return budgets_now(workspace.adapters.states, deployments, workspace.adapters.clock.now(), else_month=True)
 
 
 def proposal(
