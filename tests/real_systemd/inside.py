@@ -1,4 +1,4 @@
-"""What a TPU VM finds around it, inside the machine: a metadata server, a docker engine, and the server of a container.
+"""What a TPU VM finds around it, inside the machine: a metadata server, Google's APIs, a docker engine, and the server of a container.
 
 inside.py FOLDER   metadata in FOLDER/metadata, a file a key; what happened goes to FOLDER/events, a JSON line each
 """
@@ -6,6 +6,7 @@ inside.py FOLDER   metadata in FOLDER/metadata, a file a key; what happened goes
 from __future__ import annotations
 
 import json
+import ssl
 import sys
 import threading
 import time
@@ -89,7 +90,11 @@ class Vllm(_Handler):
     """Port 8000: it answers while a container runs."""
 
     def do_GET(self) -> None:
-        self.answer(200 if self._runs() else 503)
+        if self.path == "/metrics":
+            ended = self.world.value("requests") or "0"
+            self.answer(200, f"vllm:request_success_total {ended}\nvllm:num_requests_running 0\n")
+        else:
+            self.answer(200 if self._runs() else 503)
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -100,14 +105,28 @@ class Vllm(_Handler):
         return bool(started) and time.monotonic() - max(started) > float(self.world.value("boot-seconds") or 0)
 
 
+class Google(_Handler):
+    """Port 443: the Google APIs, which delete whatever they are asked to."""
+
+    def do_DELETE(self) -> None:
+        url = f"https://{self.headers['Host']}{self.path}"
+        self.world.note("delete", url=url, authorization=self.headers["Authorization"])
+        self.answer(200, "{}")
+
+
 def main(folder: Path) -> None:
     world = World(folder)
     with docker_api.serving(
         Path("/run/docker.sock"), note=lambda verb, name: world.note("docker", verb=verb, name=name)
     ) as engine:
-        for port, handler in ((80, Metadata), (8000, Vllm)):
+        for port, handler in ((80, Metadata), (443, Google), (8000, Vllm)):
             handler_class = type(handler.__name__, (handler,), {"world": world, "engine": engine})
-            threading.Thread(target=ThreadingHTTPServer(("0.0.0.0", port), handler_class).serve_forever).start()
+            server = ThreadingHTTPServer(("0.0.0.0", port), handler_class)
+            if handler is Google:
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                context.load_cert_chain(folder / "google.crt", folder / "google.key")
+                server.socket = context.wrap_socket(server.socket, server_side=True)
+            threading.Thread(target=server.serve_forever).start()
         world.note("ready")
         threading.Event().wait()
 

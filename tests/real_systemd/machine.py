@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-NEEDED = ("bash", "curl", "dbus-daemon", "docker", "ip", "mount", "nsenter", "unshare")
+NEEDED = ("bash", "curl", "dbus-daemon", "docker", "ip", "mount", "nsenter", "openssl", "unshare")
 SYSTEMD = Path("/lib/systemd/systemd")
 PATIENCE = 60.0  # seconds for the machine to come up, and for one thing to happen there
+GOOGLE = ("tpu.googleapis.com", "compute.googleapis.com")
 _BARE = "[Unit]\nDefaultDependencies=no\n"
 # As Google's guest agent runs it: what the script starts outlives it.
 STARTUP = """\
@@ -92,6 +93,13 @@ class Machine:
             time.sleep(0.05)
         return reports[-1]
 
+    def waits_for_event(self, kind: str) -> Mapping[str, Any]:
+        ends = time.monotonic() + PATIENCE
+        while not (events := self.events(kind)):
+            assert time.monotonic() < ends, f"there was no {kind}:\n{self.story()}"
+            time.sleep(0.05)
+        return events[0]
+
     def waits_until_quiet(self) -> None:
         """Until no work is under way any more: the last word of the report was written twice."""
         ends = time.monotonic() + PATIENCE
@@ -142,14 +150,22 @@ def _furnish(folder: Path) -> None:
     units = folder / "units"
     units.mkdir()
     (folder / "metadata").mkdir()
-    (folder / "hosts").write_text("127.0.0.1 localhost metadata.google.internal\n", encoding="utf-8")
+    (folder / "hosts").write_text(
+        f"127.0.0.1 localhost metadata.google.internal {' '.join(GOOGLE)}\n", encoding="utf-8"
+    )
     (folder / "runner").write_text(RUNNER, encoding="utf-8")
     (folder / "runner").chmod(0o755)
+    names = ",".join(f"DNS:{name}" for name in GOOGLE)
+    files = ("-keyout", str(folder / "google.key"), "-out", str(folder / "google.crt"))
+    certificate = ("-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=google", "-addext")
+    words = ["openssl", "req", "-x509", *certificate, f"subjectAltName={names}", *files]
+    subprocess.run(words, check=True, capture_output=True, timeout=PATIENCE)
     tests = HERE.parent
     world = f"""{_BARE}
 [Service]
 Environment=PYTHONPATH={tests}:{tests.parent}
 ExecStartPre=/bin/cp /world/runner /usr/local/bin/google_metadata_script_runner
+ExecStartPre=/bin/sh -c 'cat /world/google.crt >> /etc/ssl/certs/ca-certificates.crt'
 ExecStart={sys.executable} {HERE / "inside.py"} /world
 StandardOutput=append:/world/world.log
 StandardError=append:/world/world.log

@@ -93,6 +93,37 @@ def test_both_units_are_started_again_after_kill_9(boot: Boot) -> None:
     machine.waits_for("serving", spec="spec-2", change="2")
 
 
+OWN_REQUEST = {
+    "Cloud TPU": "https://tpu.googleapis.com/v2/projects/p/locations/us-east5-a/nodes/gemma",
+    "Compute Engine": "https://compute.googleapis.com/compute/v1/projects/p/zones/us-east5-a/instances/gemma",
+}
+TOKEN = '{"access_token": "of-the-machine"}'
+
+
+@pytest.mark.parametrize("api", OWN_REQUEST)
+def test_at_its_end_the_machine_deletes_its_own_request_though_its_watcher_was_killed(boot: Boot, api: str) -> None:
+    machine = boot()
+    machine.waits_for("serving", change="1")
+    machine.kill("tpudeploy-watcher")
+    machine.set_metadata(token=TOKEN, tpudeploy_end=f"{int(time.time())} {OWN_REQUEST[api]} lifecycle.end: 24h")
+    deletion = machine.waits_for_event("delete")
+    assert deletion["url"].partition("?")[0] == OWN_REQUEST[api]
+    assert deletion["authorization"] == "Bearer of-the-machine"
+
+
+def test_a_stream_of_requests_keeps_a_machine_that_goes_once_it_is_idle(boot: Boot) -> None:
+    machine = boot()
+    machine.waits_for("serving", change="1")
+    machine.waits_until_quiet()
+    idle = f"~3 {OWN_REQUEST['Cloud TPU']} lifecycle.idle: 3s"
+    machine.set_metadata(token=TOKEN, requests="1", tpudeploy_end=idle)
+    for number in range(2, 30):
+        time.sleep(0.5)
+        machine.set_metadata(requests=str(number))
+    assert machine.events("delete") == []
+    assert machine.waits_for_event("delete")["url"] == OWN_REQUEST["Cloud TPU"]
+
+
 def test_run_by_hand_it_leaves_alone_what_works_and_brings_up_what_does_not(boot: Boot) -> None:
     machine = boot(boot_seconds=5)
     machine.waits_for("booted", change="1")
