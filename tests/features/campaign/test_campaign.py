@@ -25,6 +25,8 @@ budget: 80
 TWO = GRID.replace(", Qwen/Qwen3-4B]", "]").replace(
     "slices: [v6e-1, v6e-4]\nsettings:\n  serving.padding_gap: [0, 512]\n", ""
 )
+# 12,000 cells of a minute each, under a budget of $20.
+MANY_FOR_LITTLE = f"concurrency: {list(range(1, 1001))}, context: [16], output: [2]}}\nchips: 12\nbudget: 20\n"
 BUCKET = ("--backend", "gs://states/team")
 SAMPLE, ALL = 3, 20  # kills
 
@@ -205,7 +207,11 @@ def test_the_article_has_no_empty_table_no_ids_and_all_that_repeats_it(at: Comma
         (("serving.padding_gap", "serving.paddin_gap"), "serving.paddin_gap: [0, 512]", 'Unknown key "paddin_gap"'),
         (("v6e-4]", "v6e-3]"), "slices: [v6e-1, v6e-3]", 'There is no accelerator type "v6e-3"'),
         (("slices: [v6e-1, v6e-4]", "slices: []"), "slices: []", "The grid is empty"),
-        (("concurrency: [1]", f"concurrency: {list(range(1, 201))}"), "budget: 80", "and the budget is $80.00"),
+        (
+            ("concurrency: [1], context: [16], output: [2], window: 1s}\nchips: 12\nbudget: 80\n", MANY_FOR_LITTLE),
+            "budget: 20",
+            "and the budget is $20.00",
+        ),
         (("budget: 80", "budget: 80\nend: 5m"), "end: 5m", "and the campaign ends after 5m"),
         (("base: gemma.yaml", "base: other.yaml"), "", "other.yaml"),
     ],
