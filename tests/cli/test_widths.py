@@ -26,7 +26,7 @@ G, EITHER = PROFILE_FILE, "either.yaml"
 RUNS = ("agent-e2b-v6e-1", "agent-e2b-v6e-4", "agent-12b-v6e-1", "agent-12b-v6e-4", "fp8-26b-v6e-4")
 _ORDERS = re.compile(r"\033\[[0-9;?]*[A-Za-z]")
 # A line that cannot be broken: a command to copy, a line of a file above its caret, or a single word.
-_UNBROKEN = re.compile(r"\s*(Run: |tpudeploy |\d* \| |\S*$|`[^`]*`\S*$)")
+_UNBROKEN = re.compile(r"\s*(Run: |tpudeploy |curl |from openai |\d* \| |\S*$|`[^`]*`\S*$)")
 
 COMMANDS = {
     "validate": (("validate", G, "broken.yaml"),),
@@ -75,6 +75,13 @@ OTHERS |= {
     "ab_propose",
     "ab_result",
     "compile",
+    "draft_profile",
+    "tune",
+    "tune_result",
+    "campaign",
+    "campaign_propose",
+    "campaign_report",
+    "campaign_result",
 }
 
 

@@ -238,7 +238,7 @@ def test_a_refused_delete_is_asked_again_until_it_takes(cli: Open) -> None:
     state_file(at).unlink()
     result = at.run("gc", "-foreign", "-auto-approve")
     assert result.code == 0, result.all
-    assert result.err.count("Deleting ") == 1
+    assert result.err.count("Deleting gemma-") == 1
     deletes = [r for r in at.emulator.requests if r.method == "DELETE"]
     assert len(deletes) > 10
     assert "Still waiting: for " in result.err

@@ -53,6 +53,9 @@ WORDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "compare": ((P, "--ab", "serving.block_size=16,32"),),
     "recommend": (("--users", "4", "--context", "128", "--output", "128", P),),
     "alerts": ((P,),),
+    "chat": ((P,),),
+    "tune": ((P, "-dry-run"), (P, "--json", "-dry-run")),
+    "support-bundle": ((P,),),
     "import": (("gemma[0]", "us-east5-a/q", P),),
     # It reads its profiles, and ends at what is no port.
     "dashboard": (("-port", "none", P),),

@@ -65,7 +65,7 @@ def test_what_one_folder_applied_another_one_sees_and_ends(cli: Open, tmp_path: 
 
 
 def _without_zone_log(at: CommandLine) -> list[str]:
-    return sorted(name for name in objects(at) if not name.startswith(("team/zones/", "team/ledger/")))
+    return sorted(name for name in objects(at) if not name.startswith(("team/zones/", "team/ledger/", "team/boots/")))
 
 
 @pytest.mark.parametrize("way", ["variable", "settings", "library"])

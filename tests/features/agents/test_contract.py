@@ -14,8 +14,7 @@ from tpudeploy.features.agents.tools import READING, WRITING
 TAKEN = """
 profiles profile emulated colleague name code form type sweep prompt max_tokens run_id run_ids users ttft_seconds usd_per_month
 destroy refresh_only target replace start plan_id wait timeout_seconds operation_id after wait_seconds
-concurrency context output window_seconds duration_seconds flag repeats ab_id tune_id address group_by system model grid
-retry command fix_script
+concurrency context output window_seconds duration_seconds flag repeats ab_id tune_id address group_by system model command fix_script
 """
 WRITES = {tool.name for tool in WRITING}
 

@@ -228,6 +228,14 @@ def test_a_grid_that_cannot_be_is_an_error_with_its_line(
     assert at.requested_zones() == []
 
 
+def test_a_grid_of_an_untrusted_project_is_not_read(at: CommandLine) -> None:
+    (at.folder / "tpudeploy.toml").write_text("untrusted = true\n", encoding="utf-8")
+    run = at.run("campaign", "grid.yaml", "-auto-approve")
+    assert run.code == 1
+    assert "this project is untrusted" in run.words
+    assert at.requested_zones() == []
+
+
 def test_what_cannot_run_is_listed_before_with_its_reason_and_its_line(at: CommandLine) -> None:
     at.write(GRID.replace("Qwen/Qwen3-4B", "google/gemma-4-26B-A4B-it").replace("chips: 12", "chips: 1"), "grid.yaml")
     run = at.run("campaign", "grid.yaml")

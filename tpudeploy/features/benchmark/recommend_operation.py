@@ -61,7 +61,8 @@ class Recommended(Result):
         about = "the profile for the best, as YAML"
         engine = part({"kind": str, "release": str | None, "known_from": str})
         keys = {"engine": engine, "profile": {"type": ["string", "null"], "description": about}}
-        return document("recommendation", keys, Recommendation)
+        whole = document("recommendation", keys, Recommendation)
+        return {**whole, "required": [each for each in whole["required"] if each not in Recommended.ADDED_LATER]}
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         return "" if self.profile is None else self.profile.rstrip("\n")

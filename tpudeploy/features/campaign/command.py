@@ -61,6 +61,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
             return _report(args, context)
     if len(args.words) != 1:
         raise UsageError("`campaign` takes one grid.", hint="tpudeploy campaign grid.yaml")
+    if context.is_untrusted(context.folder / args.words[0]):
+        raise UsageError("A campaign reads its grid and its profile as yours, and this project is untrusted.")
     return _run(args, context)
 
 

@@ -69,8 +69,8 @@ class Campaigns:
         path = folder / file
         try:
             content = read_file(path, MAX_BYTES)
-        except OSError as cause:
-            raise UsageError(f"`{file}` cannot be read: {cause.strerror or cause}.") from cause
+        except (OSError, ValueError) as cause:
+            raise UsageError(f"`{file}` cannot be read: {getattr(cause, 'strerror', None) or cause}.") from cause
         return parse_grid(str(file), content, os.environ)
 
     def propose(self, grid: CampaignGrid, folder: Path, *, retry: bool = False) -> CampaignPlan:

@@ -43,7 +43,7 @@ class Redaction:
     def __init__(self, *, project: str, secrets: Collection[str] = ()) -> None:
         # The longest is replaced first, because one can be a part of another.
         self._secrets = sorted(filter(None, secrets), key=len, reverse=True)
-        self._project = re.compile(rf"(?<![\w-]){re.escape(project)}(?![\w-])") if project else None
+        self._project = re.compile(rf"(?:(?<![\w-])|(?<=%2F)){re.escape(project)}(?![\w-])") if project else None
 
     def redact(self, exchange: Exchange) -> dict[str, Any]:
         """Return the exchange as a fixture."""
