@@ -159,7 +159,7 @@ def budgets_now(
 ) -> tuple[BudgetUse, ...]:
     """Return the use of each budget of these deployments and of their team.
 
-    Without budgets there is none, or with `else_month` what these deployments cost in this month.
+    Without budgets, return nothing, or with `else_month` the cost of these deployments in this month.
 
     Raise as `CostWall.opened` does.
     """
