@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tpudeploy import catalog
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import Attempt, State
@@ -14,6 +15,7 @@ from tpudeploy.reconcile.refusals import chips_of
 
 _LABELS = "placement.labels."
 _SOURCE = "list price in the catalog of tpudeploy"
+_LEAST_LIFE = 300.0  # seconds from a request to the earliest end of a machine that served
 
 
 def new_requests(before: Iterable[Attempt], after: State, now: float) -> Iterator[LedgerLine]:
@@ -43,7 +45,9 @@ def departures(event: LedgerEvent, before: State, names: Iterable[str], now: flo
     for index, attempt in before.indexed_attempts:
         if attempt.name in leaving:
             released, granted, ended, is_bound = attempt.releasing_at, attempt.granted_at, None, False
-            if granted is not None:
+            if granted is None and _may_have_run_unseen(attempt, now):
+                granted, ended, is_bound = attempt.asked_at, now, True
+            elif granted is not None:
                 # A release that came before the grant was refused: the slice was seen to run after it.
                 is_released = released is not None and released >= granted
                 ended = released if is_released else past_deletion(attempt, before, now)
@@ -59,6 +63,16 @@ def departures(event: LedgerEvent, before: State, names: Iterable[str], now: flo
                 is_bound=is_bound,
                 reason=attempt.release_reason,
             )
+
+
+def _may_have_run_unseen(attempt: Attempt, now: float) -> bool:
+    """Return whether a request that no run deleted may have been granted, have served and have deleted itself.
+
+    A request at Compute Engine lapses without a trace; a queued resource that lapses stays.
+    """
+    ends_itself = any(attempt.spec.get(f"lifecycle.{key}") is not None for key in ("end", "idle", "hours"))
+    lapses = attempt.backend is not Backend.QUEUED_RESOURCE and (attempt.expires_at or now) <= now
+    return ends_itself and attempt.releasing_at is None and now - attempt.asked_at >= _LEAST_LIFE and not lapses
 
 
 def unseen_ends(state: State, observed: Observed) -> Iterator[LedgerLine]:

@@ -137,3 +137,17 @@ def test_what_is_preempted_or_deleted_by_hand_while_it_is_used_is_requested_agai
     passes(at, 4)
     is_deduced = api == "queued resource" and not keeps  # nothing tells it from a machine that was idle
     assert ("1 to add" in at.run("plan", "gemma.yaml").out) is not is_deduced
+
+
+def test_a_slice_that_no_run_saw_counts_from_its_request_until_it_was_found_gone(cli: Open) -> None:
+    at = cli(keeps_operations=False)
+    at.write(f"{PROFILE}lifecycle: {{end: 1h}}\n")
+    at.left_or_killed(60.0, "apply", "-auto-approve", "gemma.yaml")
+    for _ in range(180):
+        at.clock.sleep(60.0)  # its machine looks each minute
+    (billed,) = at.emulator.bill()
+    assert billed.ended is not None
+    at.run("apply", "-auto-approve", "-timeout", "10m", "gemma.yaml")
+    rows = json.loads(at.run("cost", "-group-by", "slice", "-json").out)["rows"]
+    hours = {row["key"]: row["chip_hours"] for row in rows}
+    assert hours[billed.name] * 3600 >= billed.ended - billed.began
