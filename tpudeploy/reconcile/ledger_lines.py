@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tpudeploy import catalog
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import Attempt, State
@@ -71,7 +71,7 @@ def _may_have_run_unseen(attempt: Attempt, now: float) -> bool:
     A request at Compute Engine lapses without a trace; a queued resource that lapses stays.
     """
     ends_itself = any(attempt.spec.get(f"lifecycle.{key}") is not None for key in ("end", "idle", "hours"))
-    lapses = attempt.backend is not Backend.QUEUED_RESOURCE and (attempt.expires_at or now) <= now
+    lapses = attempt.backend != DEFAULT_BACKEND and (attempt.expires_at or now) <= now
     return ends_itself and attempt.releasing_at is None and now - attempt.asked_at >= _LEAST_LIFE and not lapses
 
 
