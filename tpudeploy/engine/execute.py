@@ -16,6 +16,7 @@ from tpudeploy.domain.slices import Observed, Refusal, Remedy
 from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, RefusalRecord, State
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.cost_wall import CostWall, NotAdmitted
+from tpudeploy.engine.ledger import record_unseen_run
 from tpudeploy.engine.request_events import About, about, not_granted
 from tpudeploy.engine.session import StateSession
 from tpudeploy.engine.slow_zones import SlowZones
@@ -27,7 +28,7 @@ from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import NEVER_APPEARED, REFUSED
 from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.readiness import ready_slices
-from tpudeploy.reconcile.refusals import add_refusal, without_freed_refusals
+from tpudeploy.reconcile.refusals import UNANSWERED, add_refusal, without_freed_refusals
 from tpudeploy.reconcile.replicas import at_replica
 
 
@@ -171,6 +172,9 @@ class StepExecutor:
 
     def _forget(self, action: step.Forget) -> None:
         attempt = self._attempt(action.replica, action.name)
+        # What Google refused, or let lapse, never ran. Of what is not there any more, nobody knows.
+        if action.refusal is None or action.refusal.kind == UNANSWERED:
+            record_unseen_run(self._world, self._session.state.deployment, action.replica, attempt)
         self._drop(action.replica, attempt, action.refusal, is_unseen=action.reason == NEVER_APPEARED)
         # Google deleted the slice at the end of its run before clients were sent to a successor: a user can avoid that.
         if attempt.is_ending and attempt.draining_at is None and self._deployment is not None:

@@ -15,7 +15,7 @@ from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.ports import World
-from tpudeploy.reconcile.ledger_lines import departures, grants, new_requests, removal, unseen_ends
+from tpudeploy.reconcile.ledger_lines import departures, grants, new_requests, removal, unseen_ends, unseen_run
 
 # What it means that a request leaves the state, by the operation that removes it; None where it stays in another state
 # of the same backend. Every other operation removes what it has proven to be gone.
@@ -49,6 +49,11 @@ def record_grants(world: World, before: State, after: State, observed: Observed)
 def record_ends(world: World, state: State, observed: Observed) -> None:
     """Record the ends that no run saw, by Google's own times, before the state forgets these slices."""
     _record(world, state.deployment, unseen_ends(state, observed))
+
+
+def record_unseen_run(world: World, name: str, replica: int, attempt: Attempt) -> None:
+    """Record what a request without a trace may have cost, before the state forgets it."""
+    _record(world, name, unseen_run(name, replica, attempt, world.clock.now()))
 
 
 def record_removal(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tpudeploy import catalog
-from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import Attempt, State
@@ -45,9 +44,7 @@ def departures(event: LedgerEvent, before: State, names: Iterable[str], now: flo
     for index, attempt in before.indexed_attempts:
         if attempt.name in leaving:
             released, granted, ended, is_bound = attempt.releasing_at, attempt.granted_at, None, False
-            if granted is None and _may_have_run_unseen(attempt, now):
-                granted, ended, is_bound = attempt.asked_at, now, True
-            elif granted is not None:
+            if granted is not None:
                 # A release that came before the grant was refused: the slice was seen to run after it.
                 is_released = released is not None and released >= granted
                 ended = released if is_released else past_deletion(attempt, before, now)
@@ -65,14 +62,16 @@ def departures(event: LedgerEvent, before: State, names: Iterable[str], now: flo
             )
 
 
-def _may_have_run_unseen(attempt: Attempt, now: float) -> bool:
-    """Return whether a request that no run deleted may have been granted, have served and have deleted itself.
-
-    A request at Compute Engine lapses without a trace; a queued resource that lapses stays.
-    """
+def unseen_run(deployment: str, replica: int, attempt: Attempt, now: float) -> Iterator[LedgerLine]:
+    """Yield a line, a bound, for a request without a trace that may have been granted and have deleted itself."""
     ends_itself = any(attempt.spec.get(f"lifecycle.{key}") is not None for key in ("end", "idle", "hours"))
-    lapses = attempt.backend != DEFAULT_BACKEND and (attempt.expires_at or now) <= now
-    return ends_itself and attempt.releasing_at is None and now - attempt.asked_at >= _LEAST_LIFE and not lapses
+    is_unseen = attempt.granted_at is None and attempt.releasing_at is None
+    if ends_itself and is_unseen and now - attempt.asked_at >= _LEAST_LIFE:
+        reason = "no run saw it: it may have run until its own end"
+        began = attempt.asked_at
+        yield line_of(
+            LedgerEvent.GONE, deployment, replica, attempt, now, began=began, ended=now, is_bound=True, reason=reason
+        )
 
 
 def unseen_ends(state: State, observed: Observed) -> Iterator[LedgerLine]:

@@ -151,3 +151,14 @@ def test_a_slice_that_no_run_saw_counts_from_its_request_until_it_was_found_gone
     rows = json.loads(at.run("cost", "-group-by", "slice", "-json").out)["rows"]
     hours = {row["key"]: row["chip_hours"] for row in rows}
     assert hours[billed.name] * 3600 >= billed.ended - billed.began
+
+
+@pytest.mark.parametrize("seconds", [45.0, 60.0])
+def test_a_request_that_google_refused_while_no_run_looked_costs_nothing(cli: Open, seconds: float) -> None:
+    at = cli(keeps_operations=False, trouble=[{"fault": "stockout", "zone": "*"}])
+    at.write(f"{PROFILE}lifecycle: {{end: 1h}}\n")
+    at.left_or_killed(seconds, "apply", "-auto-approve", "gemma.yaml")
+    at.clock.sleep(HOUR)
+    at.run("apply", "-auto-approve", "-timeout", "3m", "gemma.yaml")
+    assert at.emulator.bill() == ()
+    assert json.loads(at.run("cost", "-group-by", "slice", "-json").out)["rows"] == []
