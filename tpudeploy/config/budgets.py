@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.config import codes
-from tpudeploy.config.compose import compose
-from tpudeploy.config.diagnose import did_you_mean, in_order, problem, quoted
+from tpudeploy.config.diagnose import did_you_mean, problem, quoted
+from tpudeploy.config.document import read_mapping, unusable
 from tpudeploy.config.nodes import MapNode, Node, Path, ScalarNode
-from tpudeploy.config.source import decode
 from tpudeploy.domain.cost_budget import CostBudget, TeamBudgets
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.names import PROJECT
 
 _LIMITS = ("day", "month")
@@ -21,17 +19,10 @@ _FORM = "{day: 50, month: 1000, projects: {my-project: {day: 20}}}"
 
 def parse_budgets(name: str, content: bytes) -> TeamBudgets:
     """Return the budgets of a file. Raise ConfigError with every problem in it, each with its place."""
-    source = decode(name, content)
-    if isinstance(source, Diagnostic):
-        raise _invalid(name, [source])
-    composed = compose(source)
-    problems, root = list(composed.problems), composed.node
-    if problems or not isinstance(root, MapNode):
-        at = source.location(0, 0)
-        raise _invalid(name, problems or [problem(codes.NOT_A_MAPPING, "Expected budgets", at, hint=f"e.g. {_FORM}")])
+    _, root = read_mapping(name, content, noun="budgets", example=_FORM)
     problems = [*_of_limits(root, (), (*_LIMITS, _PROJECTS)), *_of_projects(root)]
     if problems:
-        raise _invalid(name, problems)
+        raise unusable(name, problems)
     entry = root.entries.get(_PROJECTS)
     projects = entry.value.entries if entry is not None and isinstance(entry.value, MapNode) else {}
     return TeamBudgets(together=_budget(root), projects={key: _budget(each.value) for key, each in projects.items()})
@@ -79,7 +70,3 @@ def _limit(node: Node, key: str) -> float | None:
     entry = node.entries.get(key) if isinstance(node, MapNode) else None
     value = entry.value.value if entry is not None and isinstance(entry.value, ScalarNode) else None
     return float(value) if isinstance(value, int | float) else None
-
-
-def _invalid(name: str, problems: list[Diagnostic]) -> ConfigError:
-    return ConfigError(f"`{name}` cannot be used", hint="", diagnostics=in_order(problems))

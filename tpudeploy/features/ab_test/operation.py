@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain import exits
+from tpudeploy.domain.frozen import replace
+from tpudeploy.features.accuracy.operation import COUNT
 from tpudeploy.features.benchmark.bench_operation import Grid, SweepOptions, client_arguments, sweep_arguments
 from tpudeploy.operations.declaration import (
     Access,
@@ -344,15 +346,7 @@ _MORE_ARGUMENTS = (
         agents=None,
         is_resumed=True,
     ),
-    Argument(
-        name="count",
-        help="Ask only the first N questions (default: all).",
-        kind=ArgumentKind.COUNT,
-        command=CommandForm(option="questions"),
-        metavar="N",
-        agents=None,
-        is_resumed=True,
-    ),
+    replace(COUNT, agents=None, is_resumed=True),
     Argument(
         name="no_accuracy",
         help="Ask no questions, even if the flag can change answers.",

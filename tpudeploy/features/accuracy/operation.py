@@ -163,6 +163,14 @@ def _scores(sheet: Sheet) -> dict[str, Any]:
     }
 
 
+# How many of the questions are asked, wherever they are.
+COUNT = Argument(
+    name="count",
+    help="Ask only the first N questions (default: all).",
+    kind=ArgumentKind.COUNT,
+    command=CommandForm(option="questions"),
+    metavar="N",
+)
 OPERATION = Operation(
     run=accuracy,
     arguments=(
@@ -178,13 +186,7 @@ OPERATION = Operation(
             help="Compare with this server or these saved answers; exit with 13 if quality fell.",
             metavar="URL | ANSWERS",
         ),
-        Argument(
-            name="count",
-            help="Ask only the first N questions (default: all).",
-            kind=ArgumentKind.COUNT,
-            command=CommandForm(option="questions"),
-            metavar="N",
-        ),
+        COUNT,
         Argument(
             name="concurrency",
             help="Ask N questions at the same time (default: as for ANSWERS, or max_num_seqs).",

@@ -6,23 +6,21 @@ A combination is a mapping of paths of the profile to values, which `Profile.wit
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from tpudeploy.config import codes
-from tpudeploy.config.compose import compose
-from tpudeploy.config.diagnose import did_you_mean, in_order, problem, quoted
+from tpudeploy.config.diagnose import did_you_mean, problem, quoted
+from tpudeploy.config.document import read_mapping, unusable
 from tpudeploy.config.interpolate import Interpolation
 from tpudeploy.config.merge import without_nulls
 from tpudeploy.config.nodes import MapNode, Path, find, is_null, key_location, plain_map
 from tpudeploy.config.schema.base import Invalid
 from tpudeploy.config.schema.read import read_section
-from tpudeploy.config.source import decode
 from tpudeploy.config.translate import translate
 from tpudeploy.config.trust import TRUSTED
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location
-from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Effect
 from tpudeploy.features.benchmark.cells import grid as cells_of
@@ -34,6 +32,7 @@ from tpudeploy.node.fingerprint import effect
 # The lists that have a name of their own, by the paths that they vary.
 SHORT: Mapping[str, str] = {"model.id": "models", "tpu.type": "slices", "placement.backend": "backends"}
 _SETTINGS = "settings"
+_FORM = "version: 1, name: gemma, base: base.yaml, slices: [v6e-1, v6e-4]"
 # The campaign decides these for each of its deployments.
 _OWN = ("name", "version", "extends", "replicas", "router", "scale", "lifecycle", "budget", "notify")
 
@@ -94,31 +93,23 @@ class CampaignGrid:
 
 def parse_grid(name: str, content: bytes, environment: Mapping[str, str]) -> CampaignGrid:
     """Return the grid in a file. Raise ConfigError with every problem in it, each with its place."""
-    source = decode(name, content)
-    if isinstance(source, Diagnostic):
-        raise invalid(name, [source])
-    composed = compose(source)
-    problems, root = list(composed.problems), composed.node
-    if problems or not isinstance(root, MapNode):
-        hint = "e.g. version: 1, name: gemma, base: base.yaml, slices: [v6e-1, v6e-4]"
-        raise invalid(
-            name, problems or [problem(codes.NOT_A_MAPPING, "Expected a grid", source.location(0, 0), hint=hint)]
-        )
+    source, root = read_mapping(name, content, noun="a grid", example=_FORM)
+    problems: list[Diagnostic] = []
     nulls: dict[Path, Location] = {(key,): entry.key for key, entry in root.entries.items() if is_null(entry.value)}
     tree = Interpolation(environment, problems, TRUSTED).tree(without_nulls(root))
     try:
         spec = read_section(GridSpec, plain_map(tree))
     except Invalid as findings:
-        raise invalid(name, [*problems, *translate(findings.findings, tree, nulls, GridSpec)]) from findings
+        raise unusable(name, [*problems, *translate(findings.findings, tree, nulls, GridSpec)]) from findings
     axes = tuple(_axes(spec, tree))
     problems += [*_axis_problems(spec, axes, tree), *_exclusion_problems(spec, axes, tree)]
     if problems:
-        raise invalid(name, problems)
+        raise unusable(name, problems)
     combinations = tuple(_combinations(spec, axes))
     if not combinations:
         at = key_location(tree, ("exclude",))
         message = "The grid is empty: `exclude` leaves no combination out of them all"
-        raise invalid(name, [problem(codes.OUT_OF_RANGE, message, at, hint="remove an exclusion")])
+        raise unusable(name, [problem(codes.OUT_OF_RANGE, message, at, hint="remove an exclusion")])
     cells = spec.cells
     points = cells_of(*(sorted(set(sizes)) for sizes in (cells.concurrency, cells.context, cells.output)))
     return CampaignGrid(
@@ -130,11 +121,6 @@ def parse_grid(name: str, content: bytes, environment: Mapping[str, str]) -> Cam
         points=points,
         tree=tree,
     )
-
-
-def invalid(name: str, problems: Iterable[Diagnostic]) -> ConfigError:
-    """Return the error of a grid that cannot be used."""
-    return ConfigError(f"`{name}` cannot be used", diagnostics=in_order(problems))
 
 
 def _axes(spec: GridSpec, tree: MapNode) -> Iterator[GridAxis]:

@@ -10,6 +10,7 @@ from tpudeploy import catalog, loading
 from tpudeploy.adapters.files import read_file
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, warning
+from tpudeploy.config.document import unusable
 from tpudeploy.config.reader import MAX_BYTES
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
@@ -21,7 +22,7 @@ from tpudeploy.features.benchmark.cells import feasible
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.report.labels import labels, text_of
 from tpudeploy.features.campaign import lanes
-from tpudeploy.features.campaign.grid import CampaignGrid, Combination, invalid
+from tpudeploy.features.campaign.grid import CampaignGrid, Combination
 from tpudeploy.features.campaign.lanes import CampaignLane, CampaignServer, CellTimes, LaneNeed, LaneTurn
 from tpudeploy.features.campaign.measured import Measured
 from tpudeploy.features.campaign.record import CampaignRecord
@@ -242,7 +243,7 @@ def _sized(
             _check_least(grid, candidates[0])
     problems = list(_wrong_values(grid, failures))
     if problems:
-        raise invalid(grid.file, problems)
+        raise unusable(grid.file, problems)
     invalid_ones = [(each, failures[each.id][0]) for each in grid.combinations if each.id in failures]
     obstacles = [
         GridObstacle(label=by_values[each.id], why=first.message, at=each.places.get(first.path) or _place(each))
@@ -425,7 +426,7 @@ def _check_limits(plan: CampaignPlan) -> None:
         hours = words.duration(plan.seconds)
         message = f"The {plan.cells_left:,} cells take about {hours}, and the campaign ends after {spec.end.text}"
         at = plan.grid.value_at("end")
-        raise invalid(
+        raise unusable(
             plan.grid.file, [problem(codes.OUT_OF_RANGE, message, at, hint="measure fewer cells, or end later")]
         )
 
@@ -434,7 +435,7 @@ def _over_budget(grid: CampaignGrid, cells: int, usd: float, about: str, spent: 
     before = f", ${spent:.2f} is spent" if spent else ""
     message = f"{cells:,} cells cost {about}${usd:,.2f}{before}, and the budget is ${grid.spec.budget:,.2f}"
     hint = "measure fewer cells, or allow more"
-    return invalid(grid.file, [problem(codes.OUT_OF_RANGE, message, grid.value_at("budget"), hint=hint)])
+    return unusable(grid.file, [problem(codes.OUT_OF_RANGE, message, grid.value_at("budget"), hint=hint)])
 
 
 def _unsized(able: Iterable[_Candidate], by_values: Mapping[str, str]) -> Iterator[Diagnostic]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain import exits
+from tpudeploy.features.accuracy.operation import COUNT
 from tpudeploy.features.benchmark.bench_operation import Grid, SweepOptions, sweep_arguments
 from tpudeploy.operations.declaration import (
     Access,
@@ -294,13 +295,7 @@ _ARGUMENTS = (
         command=CommandForm(option="accuracy"),
         metavar="QUESTIONS",
     ),
-    Argument(
-        name="count",
-        help="Ask only the first N questions (default: all).",
-        kind=ArgumentKind.COUNT,
-        command=CommandForm(option="questions"),
-        metavar="N",
-    ),
+    COUNT,
     Argument(name="out", help="Write the overlay to FILE.", kind=ArgumentKind.FILE, metavar="FILE"),
     Argument(
         name="pull_request",
