@@ -292,6 +292,21 @@ def test_the_operators_own_targets_are_told_of_every_deployment(
     assert [each["event"] for each in receiver.events] == ["serving", "ended"]
 
 
+def test_an_operators_target_with_a_password_or_without_encryption_is_left_out_and_not_quoted(
+    cli: Open, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = cli()
+    wrong = ("https://ada:swordfish@hooks.example/x", "http://hooks.example/x", "mail 'ada")
+    monkeypatch.setenv("TPUDEPLOY_NOTIFY", "\n".join([*wrong, receiver.url]))
+    applied = at.run("apply", "-auto-approve", at.write())
+    assert applied.code == 0, applied.all
+    for why in ("A URL to notify has a password", "A URL to notify is not encrypted", "has an open quote"):
+        assert why in applied.words
+    assert applied.words.count("A target in TPUDEPLOY_NOTIFY is left out") == len(wrong)
+    assert "swordfish" not in applied.all
+    assert [each["event"] for each in receiver.events] == ["serving"]
+
+
 def test_a_plan_file_names_nobody_to_notify(cli: Open, receiver: Receiver) -> None:
     at = cli()
     profile = notifying(at, receiver.url)

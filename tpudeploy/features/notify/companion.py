@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tpudeploy.config.rules.notify import target_problem
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.state import State
@@ -57,7 +58,9 @@ class Companion:
 
     def __init__(self, adapters: Adapters, plan: Plan, operators: Iterable[str]) -> None:
         self._adapters = adapters
-        self._own = tuple(Recipient(text=text, key=_environment_key) for text in operators)
+        wrong = {text: target_problem(text) for text in operators}
+        self._own = tuple(Recipient(text=text, key=_environment_key) for text, why in wrong.items() if why is None)
+        self._unusable = tuple(filter(None, wrong.values()))
         has_all = bool(self._own)
         self._ignored = {goal.name: goal.notify.ignored for goal in plan.goals if goal.notify.ignored}
         self._goals = {goal.name: goal for goal in plan.goals if has_all or goal.notify.targets}
@@ -77,6 +80,8 @@ class Companion:
     def begin(self, world: World) -> None:
         """Enter what the states say before the run, and what a removal makes true: afterwards nothing says it."""
         self._world = world
+        for why, hint in self._unusable:
+            self._warn(world, "", f"A target in {OPERATORS} is left out: {why}.", f"{hint[:1].upper()}{hint[1:]}.")
         for name, why in self._ignored.items():
             hint = f"Set {OPERATORS} to URLs or commands of your own, one a line."
             self._warn(world, name, f"The `notify` of {name} is left out: {why}.", hint)
