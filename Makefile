@@ -53,7 +53,7 @@ which: .venv/installed-dev
 	@python tests/house/which.py $(FILE)
 
 exhaustive: .venv/installed-dev
-	pytest -n 2 -rs -m 'exhaustive or long' --timeout 10800
+	pytest -n 2 -rs -m 'exhaustive or long' --timeout 10800 -o faulthandler_timeout=10900
 
 lint: .venv/installed-dev
 	ruff format --check .

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any, TypeAlias
 
 import pytest
 from command_line import PROFILE, CommandLine, Open, Result
 from features.accuracy.arms import Arm, serving
+from real_time import DEADLINE
 
 from tpudeploy.features.accuracy import questions
 
@@ -191,33 +194,28 @@ def test_a_server_that_does_not_answer_everything_is_not_judged(at: CommandLine,
 
 
 def test_ctrl_c_ends_it_at_once_and_keeps_no_half_of_a_test(at: CommandLine, arm: Arms) -> None:
-    main, over = threading.main_thread().ident or 0, threading.Event()
-
-    def is_waiting() -> bool:
-        """Whether the command waits for an answer: what raises elsewhere may be in a callback, which ignores it."""
-        return sys._current_frames()[main].f_code is threading.Condition.wait.__code__
-
-    server = arm(0.9)
+    server, is_asked, over = arm(0.9), threading.Event(), threading.Event()
     answers(at, server)
 
     def hangs(prompt: str) -> str:
-        if len(server.requests) == 2:  # once: a second one would come when nothing awaits it
-            while not is_waiting() and not over.wait(0.01):
-                pass
-            signal.pthread_kill(main, signal.SIGINT)
         if len(server.requests) > 1:
-            over.wait(10)
+            is_asked.set()
+            over.wait(2 * DEADLINE)
         return f"Answer: {ASKED[prompt]}"
 
     server.answer = hangs  # type: ignore[method-assign]
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        result = at.run(*AS_BEFORE, "-concurrency", "1")
-    finally:
-        signal.signal(signal.SIGINT, before)
-        over.set()
-    assert result.code == 130
-    assert "Interrupted before every question was answered: nothing is kept." in result.err
+    program = str(Path(sys.executable).with_name("tpudeploy"))
+    with subprocess.Popen(
+        [program, *AS_BEFORE, "-concurrency", "1"], cwd=at.folder, stdout=PIPE, stderr=PIPE, text=True
+    ) as process:
+        try:
+            assert is_asked.wait(DEADLINE)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=DEADLINE)
+        finally:
+            over.set()
+    assert process.returncode == 130
+    assert "Interrupted before every question was answered: nothing is kept." in err
     assert not (at.folder / ".tpudeploy" / "runs" / "accuracy").exists()
 
 
