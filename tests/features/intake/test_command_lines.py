@@ -305,6 +305,7 @@ def test_the_value_of_a_secret_is_nowhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, as_json: bool
 ) -> None:
     result = command(tmp_path, capsys, "init", "-from-command", text, "p.yaml", *(["-json"] if as_json else []))
+    assert "bug in tpudeploy" not in result.all, result.all
     text_of_file = "".join(path.read_text(encoding="utf-8") for path in tmp_path.iterdir() if path.name == "p.yaml")
     for secret in SECRETS:
         assert secret not in result.all + text_of_file

@@ -292,7 +292,7 @@ def _remove_empty(tree: dict[str, Any], path: Path) -> None:
 
 
 def _subject(path: Path) -> str:
-    if path[:2] == ("serving", "args"):
+    if path[:2] == ("serving", "args") != path:
         return f"`--{path[2].replace('_', '-')}{''.join(f'.{part}' for part in path[3:])}`"
     return path[-1] if path[:2] == ("serving", "env") else f"`{'.'.join(path)}`"
 
