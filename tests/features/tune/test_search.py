@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from features.tune.worlds import AXES, COLD, PURSE, USD_PER_SECOND, WINDOW, every, tune, world
+from features.tune.worlds import AXES, BUDGET, COLD, USD_PER_SECOND, WINDOW, every, tune, world
 
 from tpudeploy.features.tune.search import (
     Axis,
     ClaimFinding,
-    Purse,
+    SearchBudget,
     Settings,
     StopReason,
     Trial,
@@ -21,10 +21,10 @@ from tpudeploy.features.tune.search import (
 TWO = (Axis(name="x", choices=((), (("x", "1"),), (("x", "2"),))), Axis(name="y", choices=((), (("y", "1"),))))
 
 
-def search(values: dict[Settings, float | None], purse: Purse = PURSE) -> tuple[TuneVerdict, list[Trial]]:
+def search(values: dict[Settings, float | None], budget: SearchBudget = BUDGET) -> tuple[TuneVerdict, list[Trial]]:
     """A tuning of two axes without noise; settings that are not in `values` have 100."""
     trials: list[Trial] = []
-    while isinstance(step := decide(TWO, trials, purse), TuneStep):
+    while isinstance(step := decide(TWO, trials, budget), TuneStep):
         value = values.get(step.settings, 100.0)
         value = None if value is None else value * (1 + 1e-6 * (len(trials) % 3))
         trials.append(
@@ -34,7 +34,7 @@ def search(values: dict[Settings, float | None], purse: Purse = PURSE) -> tuple[
                 settings=step.settings,
                 number=step.number,
                 value=value,
-                usd=purse.warm,
+                usd=budget.warm,
             )
         )
     return step, trials
@@ -99,15 +99,15 @@ def test_where_the_profile_itself_breaks_a_limit_settings_that_keep_it_are_the_r
 
 @pytest.mark.parametrize(("limit", "finding"), [(2.2, ClaimFinding.BETTER), (1.6, ClaimFinding.NONE)])
 def test_the_money_is_never_exceeded_and_the_claim_is_paid_first(limit: float, finding: ClaimFinding) -> None:
-    purse = Purse(limit=limit, cold=0.4, warm=0.2)
-    verdict, trials = search({(("x", "1"),): 120.0, (("y", "1"),): 110.0}, purse)
+    budget = SearchBudget(limit=limit, cold=0.4, warm=0.2)
+    verdict, trials = search({(("x", "1"),): 120.0, (("y", "1"),): 110.0}, budget)
     assert spent(trials) <= limit + 1e-9
     assert (verdict.finding, verdict.stop) == (finding, StopReason.MONEY)
 
 
 def test_more_money_continues_where_the_search_stopped() -> None:
     values: dict[Settings, float | None] = {(("x", "1"),): 120.0, (("y", "1"),): 110.0, (("x", "1"), ("y", "1")): 132.0}
-    _, trials = search(values, Purse(limit=2.0, cold=0.4, warm=0.2))
-    step = decide(TWO, trials, PURSE)
+    _, trials = search(values, SearchBudget(limit=2.0, cold=0.4, warm=0.2))
+    step = decide(TWO, trials, BUDGET)
     assert isinstance(step, TuneStep)
     assert (step.stage, step.settings, step.number) not in {(t.stage, t.settings, t.number) for t in trials}

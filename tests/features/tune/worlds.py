@@ -8,12 +8,21 @@ from itertools import product
 from math import exp, sin, tau
 from random import Random
 
-from tpudeploy.features.tune.search import Axis, Purse, Settings, Trial, TuneStep, TuneVerdict, decide, with_choice
+from tpudeploy.features.tune.search import (
+    Axis,
+    SearchBudget,
+    Settings,
+    Trial,
+    TuneStep,
+    TuneVerdict,
+    decide,
+    with_choice,
+)
 
 # What the starts and the window of one measurement take, in seconds, and the price of a v6e-4.
 COLD, WARM, WINDOW = 600.0, 150.0, 180.0
 USD_PER_SECOND = 5.4 / 3600
-PURSE = Purse(cold=(COLD + WINDOW) * USD_PER_SECOND, warm=(WARM + WINDOW) * USD_PER_SECOND)
+BUDGET = SearchBudget(cold=(COLD + WINDOW) * USD_PER_SECOND, warm=(WARM + WINDOW) * USD_PER_SECOND)
 AXES = (
     Axis(name="utilization", choices=((), (("util", "0.94"),), (("util", "0.96"),)), recompiles=False),
     Axis(name="seqs", choices=((), (("seqs", "128"),), (("seqs", "512"),))),
@@ -80,10 +89,10 @@ def every(axes: Sequence[Axis]) -> Iterator[Settings]:
         yield settings
 
 
-def tune(at: TuneWorld, purse: Purse = PURSE) -> tuple[TuneVerdict, list[Trial]]:
+def tune(at: TuneWorld, budget: SearchBudget = BUDGET) -> tuple[TuneVerdict, list[Trial]]:
     """The verdict of a tuning in a world, with its trials."""
     trials: list[Trial] = []
-    while isinstance(step := decide(AXES, trials, purse), TuneStep):
+    while isinstance(step := decide(AXES, trials, budget), TuneStep):
         value, usd = at.measure(step.settings)
         trials.append(
             Trial(

@@ -88,7 +88,7 @@ class Tuned(Result):
             "seconds": tuning.seconds,
             "usd": spent_usd(tuning),
             "usd_per_hour": tuning.usd_per_hour,
-            "max_cost": tuning.purse.limit,
+            "max_cost": tuning.budget.limit,
             "quality_losses": [f"{path}={value}" for path, value in tuning.quality_losses],
             "is_emulated": tuning.is_emulated,
             "overlay": self.overlay,

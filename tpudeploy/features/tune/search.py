@@ -76,7 +76,7 @@ class Trial:
 
 
 @frozen
-class Purse:
+class SearchBudget:
     """The most that a tuning may cost, and the cost of a measurement after a cold start and a warm one, in USD."""
 
     limit: float | None = None
@@ -132,7 +132,7 @@ class TuneVerdict:
 
 
 @frozen
-class Wants:
+class TrialRequest:
     """A measurement that a search waits for. `is_claim`: it is for the claim, for which money was put aside."""
 
     step: TuneStep
@@ -143,7 +143,7 @@ class OutOfMoney(Exception):
     """Ends the race: the next measurement would leave too little for the claim."""
 
 
-_Search: TypeAlias = Generator[Wants, Trial, TuneVerdict]
+_Search: TypeAlias = Generator[TrialRequest, Trial, TuneVerdict]
 
 
 @frozen
@@ -156,10 +156,10 @@ class _Race:
     scatter: tuple[float, ...] = ()
 
 
-def decide(axes: Sequence[Axis], trials: Sequence[Trial], purse: Purse) -> TuneStep | TuneVerdict:
-    """Return the next measurement, or the end: what was found by these trials within this purse."""
+def decide(axes: Sequence[Axis], trials: Sequence[Trial], budget: SearchBudget) -> TuneStep | TuneVerdict:
+    """Return the next measurement, or the end: what was found by these trials within this budget."""
     book = {(trial.stage, trial.settings, trial.number): trial for trial in trials}
-    search = _search(tuple(sorted(axes, key=lambda axis: axis.recompiles)), trials, purse)
+    search = _search(tuple(sorted(axes, key=lambda axis: axis.recompiles)), trials, budget)
     try:
         request = next(search)
         while True:
@@ -167,7 +167,7 @@ def decide(axes: Sequence[Axis], trials: Sequence[Trial], purse: Purse) -> TuneS
             trial = book.get((step.stage, step.settings, step.number))
             if trial is not None:
                 request = search.send(trial)
-            elif _affords(step.settings, trials, purse, is_claim=request.is_claim):
+            elif _affords(step.settings, trials, budget, is_claim=request.is_claim):
                 return step
             else:
                 request = search.throw(OutOfMoney)
@@ -182,25 +182,25 @@ def with_choice(settings: Settings, axis: Axis, choice: Settings) -> Settings:
     return tuple(sorted((*others, *choice)))
 
 
-def least_usd(purse: Purse) -> float:
+def least_usd(budget: SearchBudget) -> float:
     """Return what one alternative costs, beside the profile, with the comparison that a claim takes."""
-    return purse.cold + (2 * FEWEST_PAIRS + 2) * purse.warm
+    return budget.cold + (2 * FEWEST_PAIRS + 2) * budget.warm
 
 
 def spent(trials: Iterable[Trial]) -> float:
     return sum(trial.usd for trial in trials)
 
 
-def _affords(settings: Settings, trials: Sequence[Trial], purse: Purse, *, is_claim: bool) -> bool:
+def _affords(settings: Settings, trials: Sequence[Trial], budget: SearchBudget, *, is_claim: bool) -> bool:
     """Return whether the money is there for a measurement; in a race, also for the claim."""
-    if purse.limit is None:
+    if budget.limit is None:
         return True
     is_new = all(trial.settings != settings for trial in trials)
-    reserve = 0.0 if is_claim else (2 * FEWEST_PAIRS + 1) * purse.warm
-    return spent(trials) + (purse.cold if is_new else purse.warm) + reserve <= purse.limit + _CENT
+    reserve = 0.0 if is_claim else (2 * FEWEST_PAIRS + 1) * budget.warm
+    return spent(trials) + (budget.cold if is_new else budget.warm) + reserve <= budget.limit + _CENT
 
 
-def _search(axes: Sequence[Axis], trials: Sequence[Trial], purse: Purse) -> _Search:
+def _search(axes: Sequence[Axis], trials: Sequence[Trial], budget: SearchBudget) -> _Search:
     race, stop = _Race(), StopReason.DECIDED
     for round_ in range(_ROUNDS):
         before = race.best
@@ -215,11 +215,11 @@ def _search(axes: Sequence[Axis], trials: Sequence[Trial], purse: Purse) -> _Sea
     evidence = tuple(each for each in race.evidence.values() if set(each.choice) <= set(race.best) and each.choice)
     if not race.best:
         return TuneVerdict(winner=(), finding=ClaimFinding.NONE, stop=stop)
-    claim, measured_effect = yield from _confirm(race.best, trials, purse)
+    claim, measured_effect = yield from _confirm(race.best, trials, budget)
     return TuneVerdict(winner=race.best, finding=claim, stop=stop, effect=measured_effect, evidence=evidence)
 
 
-def _race_axis(axis: Axis, race: _Race, round_: int) -> Generator[Wants, Trial, _Race]:
+def _race_axis(axis: Axis, race: _Race, round_: int) -> Generator[TrialRequest, Trial, _Race]:
     """Race the alternatives of one axis against the best settings so far, and return what is best then."""
     rivals = {with_choice(race.best, axis, choice): choice for choice in axis.choices}
     rivals.pop(race.best, None)
@@ -231,16 +231,16 @@ def _race_axis(axis: Axis, race: _Race, round_: int) -> Generator[Wants, Trial, 
 
 def _heats(
     stage: str, race: _Race, rivals: Iterable[Settings]
-) -> Generator[Wants, Trial, Mapping[Settings, list[float]]]:
+) -> Generator[TrialRequest, Trial, Mapping[Settings, list[float]]]:
     """Measure each rival beside the best settings, as often as it can still win. Return the logarithms of ratios."""
     scores: dict[Settings, list[float]] = {arm: [] for arm in rivals}
     active = list(scores)
     for number in range(_REPEATS):
         if not active:
             break
-        reference = yield Wants(step=TuneStep(stage=stage, settings=race.best, number=number))
+        reference = yield TrialRequest(step=TuneStep(stage=stage, settings=race.best, number=number))
         for arm in active:
-            trial = yield Wants(step=TuneStep(stage=stage, settings=arm, number=number))
+            trial = yield TrialRequest(step=TuneStep(stage=stage, settings=arm, number=number))
             scores[arm].append(_score(trial.value, reference.value))
         active = _still_racing(active, scores, _noise(race.scatter, scores))
     return {arm: values for arm, values in scores.items() if values}
@@ -301,11 +301,11 @@ def _deviations(scores: Mapping[Settings, Sequence[float]]) -> list[float]:
 
 
 def _confirm(
-    winner: Settings, trials: Sequence[Trial], purse: Purse
-) -> Generator[Wants, Trial, tuple[ClaimFinding, MeasuredEffect | None]]:
+    winner: Settings, trials: Sequence[Trial], budget: SearchBudget
+) -> Generator[TrialRequest, Trial, tuple[ClaimFinding, MeasuredEffect | None]]:
     """Compare the winner with the profile as written by measurements of their own."""
     stage = f"{CONFIRM} {' '.join('='.join(pair) for pair in winner)}"
-    pairs = _affordable_pairs(stage, trials, purse)
+    pairs = _affordable_pairs(stage, trials, budget)
     if pairs < FEWEST_PAIRS:
         return ClaimFinding.UNTESTED, None
     figures: list[RepeatFigure] = []
@@ -314,7 +314,7 @@ def _confirm(
         side = Side.B if place % 2 else Side.A
         settings = winner if side is Side.B else ()
         try:
-            trial = yield Wants(step=TuneStep(stage=stage, settings=settings, number=place // 2), is_claim=True)
+            trial = yield TrialRequest(step=TuneStep(stage=stage, settings=settings, number=place // 2), is_claim=True)
         except OutOfMoney:  # measurements took longer than predicted
             return ClaimFinding.UNTESTED, None
         if trial.value is None:
@@ -330,9 +330,9 @@ def _confirm(
     return (ClaimFinding.BETTER if is_better else ClaimFinding.UNPROVEN), result
 
 
-def _affordable_pairs(stage: str, trials: Sequence[Trial], purse: Purse) -> int:
-    """Return how many pairs the money is for that was there when the comparison began."""
-    if purse.limit is None or not purse.warm:
+def _affordable_pairs(stage: str, trials: Sequence[Trial], budget: SearchBudget) -> int:
+    """Return how many pairs were affordable when the comparison began."""
+    if budget.limit is None or not budget.warm:
         return _PAIRS
-    budget = purse.limit - spent(trial for trial in trials if trial.stage != stage)
-    return min(_PAIRS, (int(budget / purse.warm + _CENT) - 1) // 2)
+    left = budget.limit - spent(trial for trial in trials if trial.stage != stage)
+    return min(_PAIRS, (int(left / budget.warm + _CENT) - 1) // 2)

@@ -39,7 +39,7 @@ from tpudeploy.features.tune.search import (
     FEWEST_PAIRS,
     Axis,
     ClaimFinding,
-    Purse,
+    SearchBudget,
     Settings,
     Trial,
     TuneStep,
@@ -113,15 +113,15 @@ class Tunings:
         price = self._price(base) if attempt is None else prices.usd_per_hour(attempt)
         if request.max_cost is not None and price is None:
             raise UsageError("--max-cost needs a price, and that of this slice is unknown.")
-        purse = _purse(base, self._workspace, request, price)
-        if request.max_cost is not None and request.max_cost < least_usd(purse):
+        budget = _search_budget(base, self._workspace, request, price)
+        if request.max_cost is not None and request.max_cost < least_usd(budget):
             raise UsageError(
-                f"A tuning of {base.name} takes at least about ${least_usd(purse):.2f}: one start that compiles, and "
-                f"{2 * FEWEST_PAIRS + 2} warm ones at about ${purse.warm:.2f} each with their measurement.",
+                f"A tuning of {base.name} takes at least about ${least_usd(budget):.2f}: one start that compiles, and "
+                f"{2 * FEWEST_PAIRS + 2} warm ones at about ${budget.warm:.2f} each with their measurement.",
                 hint="Use a higher --max-cost, or a shorter load: --window, fewer --concurrency.",
             )
         if stored is not None:
-            return replace(stored, purse=replace(purse, warm=stored.purse.warm, cold=stored.purse.cold))
+            return replace(stored, budget=replace(budget, warm=stored.budget.warm, cold=stored.budget.cold))
         if not axes:
             why = "; ".join(f"{each.name}: {each.why}" for each in dropped)
             raise UsageError(f"Nothing can be tuned: {why}.", hint="Name the values to try: --try PATH=A,B.")
@@ -139,7 +139,7 @@ class Tunings:
             sweep=request.sweep,
             by=request.by,
             limits=request.limits,
-            purse=purse,
+            budget=budget,
             where=f"{base.accelerator.name}, {where}",
             was_there=attempt is not None,
             usd_per_hour=price,
@@ -159,7 +159,7 @@ class Tunings:
         )
         tuning = self.store.keep(replace(tuning, verdict=None))
         while True:
-            decision = decide(_axes_left(tuning), tuning.trials, _purse_left(tuning))
+            decision = decide(_axes_left(tuning), tuning.trials, _remaining_budget(tuning))
             if isinstance(decision, TuneStep):
                 tuning = self._measure(tuning, session, decision)
                 continue
@@ -435,15 +435,15 @@ def spent_usd(tuning: Tuning) -> float:
 
 def _usd_left(tuning: Tuning) -> float | None:
     """Return the money that is left; None: any amount."""
-    return None if tuning.purse.limit is None else max(0.01, tuning.purse.limit - spent_usd(tuning))
+    return None if tuning.budget.limit is None else max(0.01, tuning.budget.limit - spent_usd(tuning))
 
 
-def _purse_left(tuning: Tuning) -> Purse:
-    """Return the purse of the search: without what was spent beside its trials."""
-    if tuning.purse.limit is None:
-        return tuning.purse
+def _remaining_budget(tuning: Tuning) -> SearchBudget:
+    """Return the budget of the search: without what was spent beside its trials."""
+    if tuning.budget.limit is None:
+        return tuning.budget
     beside = spent_usd(tuning) - sum(trial.usd for trial in tuning.trials)
-    return replace(tuning.purse, limit=tuning.purse.limit - beside)
+    return replace(tuning.budget, limit=tuning.budget.limit - beside)
 
 
 def _axes_left(tuning: Tuning) -> tuple[Axis, ...]:
@@ -452,11 +452,13 @@ def _axes_left(tuning: Tuning) -> tuple[Axis, ...]:
     return tuple(without(axis, (choice for choice in axis.choices if losses & set(choice))) for axis in tuning.axes)
 
 
-def _purse(base: Deployment, workspace: Workspace, request: TuneRequest, price: float | None) -> Purse:
+def _search_budget(base: Deployment, workspace: Workspace, request: TuneRequest, price: float | None) -> SearchBudget:
     warm, cold = start_seconds((base,), workspace.adapters.patience) or _UNKNOWN_START
     window = len(request.sweep.points) * request.sweep.window_seconds * _WARM_UP
     usd_per_second = (price or 0.0) / _HOUR
-    return Purse(limit=request.max_cost, cold=(cold + window) * usd_per_second, warm=(warm + window) * usd_per_second)
+    return SearchBudget(
+        limit=request.max_cost, cold=(cold + window) * usd_per_second, warm=(warm + window) * usd_per_second
+    )
 
 
 def _id_of(base: Deployment, axes: Iterable[Axis], request: TuneRequest) -> str:

@@ -8,7 +8,7 @@ from dataclasses import field
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.run import Sweep
-from tpudeploy.features.tune.search import Axis, Purse, Settings, Trial, TuneStep, TuneVerdict
+from tpudeploy.features.tune.search import Axis, SearchBudget, Settings, Trial, TuneStep, TuneVerdict
 from tpudeploy.features.tune.space import DroppedAxis
 
 
@@ -49,7 +49,7 @@ class Tuning:
     sweep: Sweep
     by: Measure
     limits: TuneLimits
-    purse: Purse
+    budget: SearchBudget
     where: str
     was_there: bool
     usd_per_hour: float | None = None

@@ -157,11 +157,12 @@ def _effort(tuning: Tuning) -> Iterator[str]:
     if tuning.trials:
         yield f"{words.plural(len(tuning.trials), 'measurement')} of an earlier run count"
     if tuning.usd_per_hour is not None:
-        yield f"about ${tuning.purse.warm:.2f} for a measurement, ${tuning.purse.cold:.2f} where programs are compiled"
-    if tuning.purse.limit is None:
+        warm, cold = tuning.budget.warm, tuning.budget.cold
+        yield f"about ${warm:.2f} for a measurement, ${cold:.2f} where programs are compiled"
+    if tuning.budget.limit is None:
         yield "no limit of money: it ends when no other settings can win"
     else:
-        yield f"it stops before ${tuning.purse.limit:.2f} is spent"
+        yield f"it stops before ${tuning.budget.limit:.2f} is spent"
     if tuning.was_there:
         yield f"the server restarts for each measurement; at the end {tuning.deployment} is as its profile says"
     else:
