@@ -177,6 +177,16 @@ def test_status_without_profiles_tells_of_everything_that_has_a_state_here(cli: 
     assert at.run("status").out == "Nothing is deployed from this folder.\n"
 
 
+def test_status_without_profiles_names_the_model_and_the_address_that_google_reports(cli: Open) -> None:
+    at = cli()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    url = json.loads((at.folder / "endpoints" / "gemma.json").read_text("utf-8"))["url"]
+    (at.folder / "endpoints" / "gemma.json").unlink()
+    result = at.run("status")
+    rows = dict(line.strip().split(maxsplit=1) for line in result.out.splitlines() if line.startswith("  "))
+    assert (rows["model"], rows["endpoint"]) == ("google/gemma-4-E2B-it", url)
+
+
 def test_status_says_the_phase_of_a_start_once(cli: Open) -> None:
     at = cli(nodes="simulated", timings={"boot": 400.0})
     profile = at.write()

@@ -32,7 +32,8 @@ class BootStage:
 class ReplicaStatus:
     """The status of one replica. `boot` is the last phase that the machine reported, `stage` the progress in it.
 
-    `detail` is the result of a probe. `undo` is why the node returns, or returned, to the previous server, or "".
+    `detail` is the result of a probe. `url` is the address that was probed; where none was, the one that Google reports
+    for a slice that has served. `undo` is why the node returns, or returned, to the previous server, or "".
     `waits` is why the change of a run that did not finish waits for other replicas, or "".
     `serving` is None if nothing was probed, or the server was reached and gave no answer. Ages are in seconds;
     `usd_per_hour` is the list price of what is billed.
@@ -47,6 +48,7 @@ class ReplicaStatus:
     zone: str = ""
     provisioning: str = ""
     accelerator_type: str = ""
+    model: str = ""
     cloud: str = ""
     boot: str = ""
     boot_detail: str = ""

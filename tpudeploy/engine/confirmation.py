@@ -39,7 +39,7 @@ def confirmed_urls(
         url
         for attempt in attempts
         if (slice_ := slices.get((attempt.zone, attempt.name))) is not None
-        for url in _urls(attempt, slice_)
+        for url in urls_of(attempt, slice_)
     )
 
 
@@ -161,7 +161,8 @@ def _unconfirmed(name: str, url: str, *, is_trusted: bool) -> errors.QueryFailed
     )
 
 
-def _urls(attempt: Attempt, slice_: Slice) -> Iterator[str]:
+def urls_of(attempt: Attempt, slice_: Slice) -> Iterator[str]:
+    """Yield the URLs of a slice at the addresses that Google reports for it, the external one first."""
     router = router_on(attempt)
     port = slice_.port or (attempt.port if router is None else router.port)
     for host in (slice_.external_ip, slice_.internal_ip):

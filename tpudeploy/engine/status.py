@@ -14,6 +14,7 @@ from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import BootPhase, Health, Observed, Phase
 from tpudeploy.domain.state import Approval, Attempt, State
 from tpudeploy.domain.status import DeploymentStatus, LateSlice, ReplicaStatus, ScaleStatus
+from tpudeploy.engine.confirmation import urls_of
 from tpudeploy.engine.observe import ObservationTarget, not_observed, observe_all_or_each, readable_states
 from tpudeploy.engine.session import abandoned_locks
 from tpudeploy.node.fingerprint import aim_print
@@ -210,6 +211,7 @@ def _replica_status(
         provisioning=attempt.provisioning,
         backend=attempt.backend,
         accelerator_type=str(attempt.spec.get("tpu.type") or attempt.spec.get("vm.machine", "")),
+        model=str(attempt.spec.get("model.id", "")),
         cloud="not found" if slice_ is None else slice_.raw_state,
         stage=boot_stage(classification, observed, budget),
         age=observed.at - (attempt.asked_at if attempt.granted_at is None else attempt.granted_at),
@@ -227,6 +229,8 @@ def _replica_status(
         status = replace(status, boot=report.phase, boot_detail=report.detail)
     if health is not None:
         status = _with_health(status, health)
+    elif slice_ is not None and attempt.is_announced:
+        status = replace(status, url=next(urls_of(attempt, slice_), ""))
     if health is not None and health.serving and report is None:
         # The report of one of many was not read: a server that answers has reached this phase.
         status = replace(status, boot=BootPhase.SERVING)

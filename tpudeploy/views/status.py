@@ -94,7 +94,8 @@ def _billing_ceiling(deployment: DeploymentStatus) -> Iterator[str]:
 
 def describe_unfinished_run(deployment: DeploymentStatus) -> str:
     """Return the sentence about a run that did not finish."""
-    return f"An earlier run ({deployment.underway}) did not finish. `{deployment.continue_with}` continues it."
+    run = f"An earlier run for {deployment.name} ({deployment.underway})"
+    return f"{run} did not finish. `{deployment.continue_with}` continues it."
 
 
 def why_unknown(error: TpudeployError) -> Iterator[str]:
@@ -109,14 +110,11 @@ def facts(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
         return
     place = describe_place(replica.zone, replica.provisioning, replica.backend)
     yield "slice", f"{replica.slice_name} ({replica.accelerator_type}, {place})"
+    if replica.model:
+        yield "model", replica.model
     yield "cloud", replica.cloud
     yield from _boot(replica)
-    if replica.serving is None and replica.detail:
-        yield "health", f"not observed: {words.plain(replica.detail)}"
-    elif replica.serving is not None:
-        yield "health", "a completion came back" if replica.serving else words.plain(replica.detail)
-    if replica.serving and replica.detail:
-        yield "reach", replica.detail
+    yield from _health(replica)
     if replica.url:
         yield "endpoint", replica.url
     if replica.load is not None:
@@ -131,6 +129,15 @@ def facts(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
     if replica.lapses_in is not None:
         yield "lapses in", words.duration(max(0.0, replica.lapses_in))
     yield from _price(replica)
+
+
+def _health(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
+    if replica.serving is None and replica.detail:
+        yield "health", f"not observed: {words.plain(replica.detail)}"
+    elif replica.serving is not None:
+        yield "health", "a completion came back" if replica.serving else words.plain(replica.detail)
+    if replica.serving and replica.detail:
+        yield "reach", replica.detail
 
 
 def _boot(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
