@@ -199,6 +199,37 @@ def test_a_step_that_ends_within_moments_is_waited_for_and_nothing_new_begins(
     assert f"Still outstanding: {attempt['name']} (us-east5-a, spot)" in result
 
 
+@pytest.mark.parametrize("profiles", [("gemma.yaml",), ("gemma.yaml", "second.yaml")])
+def test_an_interrupt_while_an_intent_is_saved_requests_nothing_and_withdraws_it(
+    emulator: Emulator, folder: Path, monkeypatch: pytest.MonkeyPatch, profiles: tuple[str, ...]
+) -> None:
+    writes, may_save = threading.Semaphore(0), threading.Event()
+    answer = emulator._server.answer
+
+    def answer_late(request: HttpRequest) -> Reply:
+        if request.method == "POST" and b'"state": "requested"' in request.body:
+            writes.release()
+            may_save.wait(DEADLINE)
+        return answer(request)
+
+    monkeypatch.setattr(emulator._server, "answer", answer_late)
+    apply = ("apply", "-auto-approve", *IN_A_BUCKET, *profiles)
+    with command(emulator, folder, *apply) as run:
+        assert all(writes.acquire(timeout=DEADLINE) for _ in profiles)
+        run.send_signal(signal.SIGINT)
+        heard(run, "no new step starts")
+        may_save.set()
+        result = run.communicate(timeout=DEADLINE)[0]
+    assert run.returncode == 130, result
+    assert "Requesting" not in result
+    assert "Still outstanding" not in result
+    assert creates(emulator) == 0
+    assert locks(emulator) == []
+    assert all(not one["records"][0]["attempts"] for one in stored_states(emulator))
+    assert ended(emulator, folder, *apply) == 0
+    assert creates(emulator) == len(profiles)
+
+
 def test_the_second_signal_ends_it_at_once_with_the_intent_in_the_state(emulator: Emulator, folder: Path) -> None:
     emulator.script({"fault": "slow", "method": CREATE, "seconds": NEVER, "times": 1})
     with command(emulator, folder, "apply", "-auto-approve", "gemma.yaml") as run:
@@ -309,6 +340,11 @@ def creates(emulator: Emulator) -> int:
 def state(folder: Path) -> dict[str, Any]:
     document: dict[str, Any] = json.loads((folder / ".tpudeploy/state/gemma.json").read_text(encoding="utf-8"))
     return document
+
+
+def stored_states(emulator: Emulator) -> list[dict[str, Any]]:
+    objects = emulator._cloud.objects.under("states", "team/state/")
+    return [json.loads(one.content) for one in objects if one.name.endswith(".json")]
 
 
 def states(emulator: Emulator) -> list[str]:

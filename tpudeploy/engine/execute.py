@@ -117,12 +117,16 @@ class StepExecutor:
             # Another run has used the budget since this was decided: the next decision says so.
             self.was_refused = True
             return
+        self._withdraw_if_interrupted(action.replica, attempt)
         self._world.emit(
             events.Requested(**self._about(action.replica, attempt), accelerator_type=request.accelerator_type)
         )
         self._world.creates[place.backend].spend()
         try:
-            with self._session.asking(), self._slow_zones.timed((attempt.zone, attempt.backend)):
+            with (
+                self._session.asking(is_purchase=True),
+                self._slow_zones.timed((attempt.zone, attempt.backend)),
+            ):
                 operation = self._world.cloud.request(request)
         except (errors.Refused, errors.Denied) as error:
             self._handle_refusal(action.replica, attempt, error)
@@ -130,6 +134,14 @@ class StepExecutor:
         # Without an operation's name there is nothing to add to the saved intent: the slice is found by its own name.
         if operation is not None:
             self._save(action.replica, replace(attempt, operation=operation))
+
+    def _withdraw_if_interrupted(self, replica: int, attempt: Attempt) -> None:
+        """Drop an intent during whose save the run was interrupted, and raise `errors.Interrupted`."""
+        try:
+            self._world.clock.sleep(0.0)
+        except errors.Interrupted:
+            self._drop(replica, attempt, None)
+            raise
 
     def _handle_refusal(self, replica: int, attempt: Attempt, error: errors.Refused | errors.Denied) -> None:
         # A plain refusal created nothing, so the intent is dropped. After a Fault it stays, and the next observation

@@ -93,20 +93,26 @@ class StateSession:
         self._version = ""
 
     @contextmanager
-    def asking(self) -> Iterator[None]:
+    def asking(self, *, is_purchase: bool = False) -> Iterator[None]:
         """A context for one request that changes something at Google: only the holder of the lock may send it.
+
+        An interrupted run sends no purchase, but completes a deletion or a change that it has begun.
 
         A process can be suspended at any moment, for any time, and wake up after another run has taken over its lock.
         So the lock is proven before, and the age of the proof is checked when nothing is left but to send.
 
-        Raise `errors.StateConflict` if the lock is lost, `errors.Fault` if the proof is too old.
+        Raise `errors.StateConflict` if the lock is lost, `errors.Fault` if the proof is too old, `errors.Interrupted`.
         """
         if self._world.clock.now() - self._proven_at > _FRESH:
             began = self._world.clock.now()
             self._world.state.prove(self._lease)
             self._proven_at = began
-        with self._world.cloud.guarded(self._check_proof):
+        with self._world.cloud.guarded(self._check_purchase if is_purchase else self._check_proof):
             yield
+
+    def _check_purchase(self) -> None:
+        self._world.clock.sleep(0.0)  # raises in an interrupted run
+        self._check_proof()
 
     def _check_proof(self) -> None:
         age = self._world.clock.now() - self._proven_at
