@@ -11,7 +11,7 @@
 # make bench       what commands take to start, validate and plan of 1,000 profiles, as multiples of python -c pass
 # make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do; ten minutes
 # make mutation    what the tests of the pure heart, of sizing, boot log and planning notice of a change to it; MODULES="placement refusals" for some
-# make release-check  what a tag would publish: release notes, both packages as users install them, schema, action and hook
+# make release-check  what a tag would publish: release notes, both packages in each Python here, schema, action, hook, image; five minutes
 # make clean       removes .venv and every cache
 
 # The first Python that is new enough; PYTHON=... chooses another.
@@ -25,7 +25,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --constraint constraints/development.txt --editable
 WORKFLOWS := $(wildcard examples/05-pull-requests/*.yml .github/workflows/*.yml)
 GITHUB_WORKFLOWS := $(filter-out %/gitlab-ci.yml,$(WORKFLOWS))
-SCRIPTS := .ci/run .ci/memory .ci/promtool .ci/routers .ci/distributions .ci/release-notes tpudeploy/emulator/machine/shim.sh \
+SCRIPTS := .ci/run .ci/memory .ci/promtool .ci/routers .ci/distributions .ci/from-tag .ci/release-notes tpudeploy/emulator/machine/shim.sh \
 	tests/real_systemd/enter.sh $(wildcard examples/*.sh examples/*/*.sh)
 
 .PHONY: demo test quick coverage which exhaustive lint docs picture constraints bench hunt mutation release-check clean
@@ -94,7 +94,11 @@ VERSION = $(shell .venv/bin/python -c 'from tpudeploy.version import VERSION; pr
 release-check: .venv/installed-dev
 	.ci/release-notes $(VERSION)
 	.ci/distributions $(VERSION)
-	pytest -q tests/house/test_wheel.py tests/house/test_shipped_workflows.py tests/house/test_shipped_documents.py
+	.ci/from-tag $(VERSION)
+	check-jsonschema --check-metaschema profiles/profile.schema.json
+	check-jsonschema --schemafile profiles/profile.schema.json profiles/*.yaml
+	pytest -q tests/house/test_release.py tests/house/test_wheel.py tests/house/test_shipped_workflows.py \
+		tests/house/test_shipped_documents.py
 	zizmor --quiet --offline action.yml $(GITHUB_WORKFLOWS)
 	actionlint $(GITHUB_WORKFLOWS)
 

@@ -98,10 +98,10 @@ def test_profiles_in_the_documents_are_valid(profile: str, tmp_path: Path) -> No
 
 def test_every_make_target_that_the_documents_name_is_there() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     for name in DOCUMENTS:
         text = (ROOT / name).read_text(encoding="utf-8")
-        assert set(re.findall(r"(?:`|\$ )make ([a-z]+)", text)) <= targets
+        assert set(re.findall(r"(?:`|\$ )make ([a-z-]+)", text)) <= targets
 
 
 def test_every_command_that_the_documents_name_is_there() -> None:

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from tpudeploy.config.schema import ProfileSpec
 from tpudeploy.config.schema.base import JsonSchema, Key, Section
 
+# Where editors find the schema of profiles: SchemaStore's catalog points there.
+PROFILE_ID = "https://raw.githubusercontent.com/tpudeploy/tpudeploy/main/profiles/profile.schema.json"
 _TEXT = {"type": "string", "pattern": r"\$\{env:[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}"}
 _INTERPOLATED = {"$ref": "#/definitions/interpolated"}
 _NULL = {"type": "null"}
@@ -27,6 +29,7 @@ def json_schema(form: type[Section] = ProfileSpec, title: str = "tpudeploy profi
     whole = _of_section(form, definitions)
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
+        **({"$id": PROFILE_ID} if form is ProfileSpec else {}),
         "title": title,
         **whole,
         "definitions": {**dict(sorted(definitions.items())), "interpolated": _TEXT},
