@@ -43,7 +43,7 @@ def test_the_pages_name_the_hook_and_the_image_of_this_version() -> None:
 
 def test_editors_find_the_schema_where_its_entry_in_the_catalog_says() -> None:
     page = (ROOT / "docs/maintainers/release.md").read_text("utf-8")
-    (entry,) = re.findall(r"```json\n(.+?)```", page, re.DOTALL)
+    (entry,) = re.findall(r"```text\n(.+?)```", page, re.DOTALL)
     schema = json.loads((ROOT / "profiles/profile.schema.json").read_text("utf-8"))
     assert json.loads(entry)["url"] == schema["$id"]
     assert schema["$id"].endswith("/main/profiles/profile.schema.json")
