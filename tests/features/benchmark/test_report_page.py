@@ -158,3 +158,19 @@ def test_markdown_and_csv_of_the_same_are_written_for_an_article(report: Path) -
     assert main([*words, "-o", "article.csv"]) == 0
     assert (report.parent / "article.csv").read_text().startswith("streams,context,output")
     assert not (report.parent / "article.html").exists()
+
+
+def test_servers_with_the_same_figure_are_recommended_together_and_16_streams_need_no_published_row(
+    tmp_path: Path,
+) -> None:
+    for kind, scale in (("v6e-1", 1.0), ("v6e-4", 1.0), ("v5litepod-4", 0.5)):
+        path = tmp_path / f"{kind}.json"
+        cell = _cell(128, 16, scale)
+        requests = {"unit": "requests", "avg": 60 * cell["request_throughput"]["avg"]}
+        path.write_text(json.dumps({**cell, "request_count": requests}))
+        assert main(["bench", "import", path.name, "--type", kind, "--chdir", str(tmp_path)]) == 0
+    runs = [path.stem for path in sorted((tmp_path / ".tpudeploy" / "runs").glob("*.json"))]
+    assert main(["compare", *runs, "-o", "article.md", "-chdir", str(tmp_path)]) == 0
+    (line,) = [line for line in (tmp_path / "article.md").read_text().splitlines() if "most requests/s" in line]
+    one, other = ("v6e-1", "v6e-4") if "**v6e-1**" in line else ("v6e-4", "v6e-1")
+    assert line.endswith(f": **{one}** (5.89 at 16 streams, and so has {other}; next is v5litepod-4 with 2.95).")

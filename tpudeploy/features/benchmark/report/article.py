@@ -22,7 +22,7 @@ from tpudeploy.features.benchmark.report.labels import short_models
 from tpudeploy.features.benchmark.run import Cell, CellStatus, Driver, Run, Subject
 from tpudeploy.features.benchmark.student import quantile
 from tpudeploy.features.benchmark.view import LEGEND, MARKS, load_text, ordered
-from tpudeploy.text.words import EMULATED, count, latency, number, plain, plural
+from tpudeploy.text.words import EMULATED, count, latency, number, plain, plural, some
 
 _FEWEST = 2  # of something that a table compares, or of repeats with an interval
 _SHARE = 0.975  # of Student's t below the upper end of a 95 % interval
@@ -274,6 +274,8 @@ def _beside(server: ArticleServer, baseline: Run) -> Iterator[ArticleTable | str
     """Yield a table of both by streams, after the difference in method; nothing without a common number of streams."""
     cells = tuple(own[0] for own in server.cells.values())
     points = tuple(cell.point for cell in cells)
+    if {point.concurrency for point in points}.isdisjoint(cell.point.concurrency for cell in baseline.cells):
+        return
     run = replace(server.runs[-1], cells=cells, sweep=replace(server.runs[-1].sweep, points=points))
     comparison = compare([run, baseline])
     head = ("streams", "measured", "published", "measured / published")
@@ -370,12 +372,19 @@ def _recommended(servers: Sequence[ArticleServer], load: Load, measure: Measure,
     if len({server.label for _, server, _ in pairs}) < _FEWEST:
         return ""
     pairs.sort(key=lambda pair: pair[0], reverse=not measure.is_better_low)
-    best, server, point = pairs[0]
-    second = next((pair for pair in pairs if pair[1] is not server), pairs[0])
-    text = latency(best) if measure.is_better_low else number(best)
-    next_text = latency(second[0]) if measure.is_better_low else number(second[0])
-    where = f"{text} at {_streams(point)}; next is {_escape(second[1].label)} with {next_text}"
-    return f"- {load_text(*load)}, {title}: **{_escape(server.label)}** ({where})."
+    as_text = latency if measure.is_better_low else number
+    best_of: dict[str, str] = {}
+    for value, server, _ in pairs:
+        best_of.setdefault(server.label, as_text(value))
+    (label, text), *others = best_of.items()
+    equals = [_escape(other) for other, other_text in others if other_text == text]
+    where = f"{text} at {_streams(pairs[0][2])}"
+    if equals:
+        where += f", and so has {some(equals)}"
+    if len(equals) < len(others):
+        next_label, next_text = others[len(equals)]
+        where += f"; next is {_escape(next_label)} with {next_text}"
+    return f"- {load_text(*load)}, {title}: **{_escape(label)}** ({where})."
 
 
 def _methods(servers: Sequence[ArticleServer], notes: tuple[str, ...]) -> ArticleSection:
