@@ -82,6 +82,8 @@ def test_the_wheel_is_typed_licensed_and_has_the_command(wheel: Path) -> None:
         assert "tpudeploy = tpudeploy.cli.main:run" in packed.read(entry_points).decode()
     assert "tpudeploy/py.typed" in names
     assert any(n.endswith("licenses/LICENSE") for n in names)
+    assert any(n.endswith("licenses/tpudeploy/views/page/uplot/LICENSE") for n in names), "what draws charts is MIT"
+    assert {f"tpudeploy/views/page/uplot/{name}" for name in ("uPlot.iife.min.js", "uPlot.min.css")} <= {*names}
 
 
 def test_the_image_is_built_from_the_same_files(wheel: Path, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ _CLIENT_SECONDS = 10.0
 _NONCE_BYTES = 16
 _TOKEN_BYTES = 32
 _POLICY = (
-    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; connect-src 'self'; "
+    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
@@ -218,9 +218,9 @@ def _handler(documents: Documents, token: str) -> type[BaseHTTPRequestHandler]:
 def _page(nonce: str) -> str:
     from tpudeploy.catalog.backends import BACKENDS
     from tpudeploy.domain.accelerator import DEFAULT_BACKEND
-    from tpudeploy.views.page import render
+    from tpudeploy.views.page import render_live
 
     # By their names in a sentence, without that of most slices.
     apis = {backend: row.api for backend, row in BACKENDS.items() if backend is not DEFAULT_BACKEND}
     values = {"data": _DATA, "apis": apis, "stale_seconds": 3 * _LIVE}
-    return render("dashboard.html.j2", __package__, title="tpudeploy", nonce=nonce, **values)
+    return render_live("dashboard.html.j2", __package__, title="tpudeploy", nonce=nonce, **values)

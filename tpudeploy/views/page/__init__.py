@@ -1,22 +1,76 @@
-"""HTML pages, each one file: no script, no network, light and dark, from a phone's width up."""
+"""HTML pages, each one file: no network, light and dark, from a phone's width up. Only charts need a script."""
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from tpudeploy.domain.excerpt import visible
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.status import DeploymentStatus
 from tpudeploy.text import words
+from tpudeploy.views.page.chart import Chart
 from tpudeploy.views.status import describe_unfinished_run, facts, state_text, why_unknown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
+
+_CHART_SCRIPTS = ("uplot/uPlot.iife.min.js", "charts.js")
+_FILE_SCRIPT = "static_charts.js"  # draws the charts of a page whose data is in it
+_FILE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def render(template: str, package: str = __name__, **values: object) -> str:
-    """Return a page from a template in the folder of a package. Every value is escaped."""
-    return _environment(package).get_template(template).render(values)
+def render(template: str, package: str = __name__, *, charts: Sequence[Chart] = (), **values: object) -> str:
+    """Return a page that opens from a file. Every value is escaped, and the page allows no script but its own.
+
+    The template is in the folder of a package. An element with the attribute `data-chart` shows the chart of that
+    number.
+    """
+    scripts = [_source(name) for name in (*_CHART_SCRIPTS, _FILE_SCRIPT)] if charts else []
+    policy = _FILE_POLICY
+    if scripts:
+        policy += f"; script-src {' '.join(map(_hash, scripts))}"
+    content = json.dumps(to_json(tuple(charts)), ensure_ascii=False)
+    files = {"policy": policy, "nonce": "", "css": _chart_css() if charts else "", "scripts": scripts[:-1]}
+    more = {"chart_script": scripts[-1] if scripts else "", "chart_content": _script_text(content) if charts else ""}
+    return _environment(package).get_template(template).render({**files, **more, **values})
+
+
+def render_live(template: str, package: str, *, nonce: str, **values: object) -> str:
+    """Return a page of a server, whose policy allows scripts and styles with this nonce. It draws its charts itself."""
+    scripts = [_source(name) for name in _CHART_SCRIPTS]
+    files = {"policy": "", "nonce": nonce, "css": _chart_css(), "scripts": scripts, "chart_script": ""}
+    return _environment(package).get_template(template).render({**files, **values})
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
+
+
+def _source(name: str) -> Markup:
+    """Return a file of this folder as it is."""
+    from markupsafe import Markup
+
+    environment = _environment(__name__)
+    assert environment.loader is not None
+    return Markup(environment.loader.get_source(environment, name)[0])  # noqa: S704 - a file that we ship
+
+
+def _chart_css() -> Markup:
+    return _source("uplot/uPlot.min.css")
+
+
+def _script_text(content: str) -> Markup:
+    """Return a JSON document that can stand in a script element: it ends none."""
+    from markupsafe import Markup
+
+    safe = visible(content).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return Markup(safe)  # noqa: S704 - without any of these characters it is no markup
 
 
 @cache

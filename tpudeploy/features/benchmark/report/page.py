@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count as count_from
 
 from tpudeploy.boot_log.reading import Timeline
 from tpudeploy.domain.frozen import frozen
@@ -11,15 +12,18 @@ from tpudeploy.features.benchmark.comparison import Comparison, Measure
 from tpudeploy.features.benchmark.comparison_view import scaling_text
 from tpudeploy.features.benchmark.recommendation import OperatingPoint
 from tpudeploy.features.benchmark.report import overlay
-from tpudeploy.features.benchmark.report.drawing import FRAME, Curve, curve, heat_maps
+from tpudeploy.features.benchmark.report.drawing import curve, heat_maps
 from tpudeploy.features.benchmark.report.exports import HEAD, rows
+from tpudeploy.features.benchmark.report.labels import run_labels
 from tpudeploy.features.benchmark.run import CellStatus, Run
 from tpudeploy.features.benchmark.view import LEGEND, MARKS, Place, answers_text, load_text, marked_id
 from tpudeploy.text import words
 from tpudeploy.text.words import EMULATED, count, latency, number
 from tpudeploy.views.page import render
+from tpudeploy.views.page.chart import Chart
 
 _GIB = 1024**3
+_TWO = 2
 Bar = tuple[str, float, str]  # name, width in percent, text
 
 
@@ -40,19 +44,23 @@ class ReportContent:
 
 
 def page(report: ReportContent) -> str:
-    run, subject, comparison = report.run, report.run.subject, report.comparison
+    run, comparison = report.run, report.comparison
+    panels, curves = tuple(overlay.panels(report.runs)), tuple(_curves(report))
+    charts = [*curves, *(chart for panel in panels for chart in panel.charts)]
+    numbers = count_from(len(curves))
     marks = {cell.status for cell in run.cells if MARKS[cell.status]}
     return render(
         "run.html.j2",
         __package__,
-        title=f"{subject.deployment or subject.model_id or subject.model}: run {marked_id(run)}",
-        heading=subject.replica or subject.deployment or subject.model,
+        charts=charts,
+        title=_title(report),
+        heading=_heading(report),
         notes=list(_notes(report)),
         points=[(load_text(*load), [_card(point) for point in points]) for load, points in report.points.items()],
-        curves=list(_curves(report)),
-        frame=FRAME,
-        panels=list(overlay.panels(report.runs)),
-        chart_frame=overlay.FRAME,
+        curves=_chart_group(curves, count_from()),
+        panels=[
+            {"heading": panel.heading, "lines": panel.keys, **_chart_group(panel.charts, numbers)} for panel in panels
+        ],
         is_several=len(report.runs) > 1,
         heat_maps=list(heat_maps(run)),
         legend="; ".join(f"{MARKS[status]} {LEGEND[status]}" for status in CellStatus if status in marks),
@@ -66,7 +74,37 @@ def page(report: ReportContent) -> str:
     )
 
 
+def _chart_group(charts: Sequence[Chart], numbers: Iterator[int]) -> dict[str, object]:
+    """Return the numbers and titles of charts, and which marks of them need a key."""
+    lines = [line for chart in charts for line in chart.lines]
+    return {
+        "charts": [(next(numbers), chart.title) for chart in charts],
+        "has_points": any(any(line.points) for line in lines),
+        "has_doubts": any(any(line.doubts) for line in lines),
+    }
+
+
+def _heading(report: ReportContent) -> str:
+    """Return the heading: of two runs what differs between them."""
+    subject = report.run.subject
+    if len(report.runs) == _TWO:
+        return " against ".join(run_labels(report.runs))
+    if len(report.runs) > _TWO:
+        return f"{len(report.runs)} runs compared"
+    return subject.replica or subject.deployment or subject.model
+
+
+def _title(report: ReportContent) -> str:
+    subject = report.run.subject
+    if len(report.runs) > 1:
+        return f"{_heading(report)}: {subject.model_id or subject.model}"
+    return f"{subject.deployment or subject.model_id or subject.model}: run {marked_id(report.run)}"
+
+
 def _notes(report: ReportContent) -> Iterator[str]:
+    if len(report.runs) > 1:
+        pairs = zip(run_labels(report.runs), report.runs, strict=True)
+        yield "; ".join(f"{label}: {marked_id(run)}" for label, run in pairs)
     run, subject = report.run, report.run.subject
     began = words.moment(run.began_at) if run.began_at else ""
     version = subject.engine.get("version")
@@ -93,14 +131,14 @@ def _card(point: OperatingPoint) -> tuple[str, str, str]:
     return point.aim.capitalize(), ", ".join(figures), point.rule
 
 
-def _curves(report: ReportContent) -> Iterator[tuple[str, Curve]]:
+def _curves(report: ReportContent) -> Iterator[Chart]:
     """Yield the curve of each load that has one."""
     cells = sorted(report.run.cells, key=lambda cell: (cell.point.context_tokens or 0, cell.point.output_tokens or 0))
     for load in dict.fromkeys((cell.point.context_tokens, cell.point.output_tokens) for cell in cells):
         of_load = [cell for cell in cells if (cell.point.context_tokens, cell.point.output_tokens) == load]
-        drawn = curve(of_load, report.points.get(load, ()))
+        drawn = curve(load_text(*load), of_load, report.points.get(load, ()))
         if drawn is not None:
-            yield load_text(*load), drawn
+            yield drawn
 
 
 def _bests(comparison: Comparison | None) -> Iterator[Bar]:
@@ -112,10 +150,11 @@ def _bests(comparison: Comparison | None) -> Iterator[Bar]:
         for run, cell in zip(comparison.runs, comparison.bests, strict=True)
         if cell is not None
     ]
+    names = dict(zip((run.id for run in comparison.runs), run_labels(comparison.runs), strict=True))
     most = max((rate for _, _, rate in rates), default=0.0)
     for run, cell, rate in rates:
         if most:
-            yield marked_id(run), 100 * rate / most, f"{number(rate)}{MARKS[cell.status]} requests/s"
+            yield names[run.id], 100 * rate / most, f"{number(rate)}{MARKS[cell.status]} requests/s"
 
 
 def _remarks(comparison: Comparison | None) -> Iterator[str]:
