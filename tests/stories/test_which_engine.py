@@ -78,8 +78,22 @@ def test_an_earlier_release_is_sized_by_its_own_rules(at: CommandLine) -> None:
     new, old = size(at, *steps), size(at, *steps, *image("vllm/vllm-tpu:v0.29.0"))
     assert (new["token_buckets"][-1], old["token_buckets"][-1]) == (5_008, 8_192)
     assert new["program_bytes_per_chip"] != old["program_bytes_per_chip"]
-    message = problems(at, *steps, *image("vllm/vllm-tpu:v0.30.0"))["TPU1341"]["message"]
-    assert "Memory is computed as 0.30.0 allocates it" in message
+    assert "For tpu-inference 0.29.0." in at.run("plan", "gemma.yaml", *image("vllm/vllm-tpu:v0.29.0")).words
+
+
+@pytest.mark.parametrize("release", ["0.29.0", "0.30.0", "0.31.0"])
+def test_a_release_with_tables_of_its_own_is_no_doubt(at: CommandLine, release: str) -> None:
+    name = image(f"vllm/vllm-tpu:v{release}")
+    assert "TPU1341" not in problems(at, *name)
+    newer_flag = ("--set", "serving.args.monokernel=true")
+    assert "TPU1310" not in problems(at, *newer_flag)
+    assert problems(at, *newer_flag, *name)["TPU1310"]["severity"] == "error"
+
+
+def test_a_release_with_tables_of_flags_alone_names_them(at: CommandLine) -> None:
+    message = problems(at, *image("vllm/vllm-tpu:v0.33.0"))["TPU1341"]["message"]
+    assert "checked against vLLM 0.33.0, whose plug-in for TPU is not known" in message
+    assert "Memory is computed as 0.32.0 allocates it: not certain for 0.33.0" in message
 
 
 def test_an_unknown_flag_is_an_error_only_where_the_release_is_known(at: CommandLine) -> None:
@@ -133,7 +147,9 @@ def test_the_release_that_an_engine_reports_at_boot_is_known_from_then_on(cli: O
     assert lock["releases"] == {lock["images"]["vllm/vllm-tpu:nightly"]: "0.31.0"}
     tree = size(at, *nightly)
     assert tree["engine"] == {"kind": "tpu-inference", "release": "0.31.0", "known_from": "boot"}
-    assert "has vLLM 0.31.0 by its last boot" in problems(at, *nightly)["TPU1341"]["message"]
+    assert "TPU1341" not in problems(at, *nightly)
+    newer_flag = ("--set", "serving.args.monokernel=true")
+    assert problems(at, *nightly, *newer_flag)["TPU1310"]["severity"] == "error"
 
 
 def test_a_verified_boot_says_how_far_off_the_prediction_was(cli: Open) -> None:
@@ -218,7 +234,11 @@ def test_the_labels_of_an_image_tell_its_engine_and_are_kept_with_the_pin(
 def test_labels_tell_the_engine_of_an_image_with_a_name_of_its_own(cli: Open) -> None:
     at: CommandLine = cli(project={"labels": {OWN: {VERSION: "0.31.0", TITLE: "vllm-tpu"}}})
     at.write()
-    assert "has vLLM 0.31.0 by its labels" in at.run("plan", "gemma.yaml", *image(OWN)).words
+    planned = at.run("plan", "gemma.yaml", *image(OWN)).words
+    assert "For tpu-inference 0.31.0" in planned
+    assert "TPU1341" not in planned
+    at.run("apply", "gemma.yaml", "-auto-approve", "-wait", "accepted", *image(OWN))
+    assert "engine: tpu-inference 0.31.0, by the labels" in at.run("size", "gemma.yaml", *image(OWN)).words
 
 
 def test_a_registry_that_shows_no_labels_leaves_the_release_unknown_and_stops_nothing(cli: Open) -> None:

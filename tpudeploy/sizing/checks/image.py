@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tpudeploy.catalog.engines import DIFFERENCES, FAULTS, PUBLISHED, EngineFault, is_known, numbers, release
 from tpudeploy.catalog.flags import VLLM_VERSION
+from tpudeploy.catalog.releases import find, table
 from tpudeploy.config.keys import VARIABLE_OF_KEY
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
@@ -25,16 +26,16 @@ _WITNESSES = {
 @check_for(
     "TPU1341",
     "Image whose engine is another one than the tables', or not known",
-    "A warning: the tables of flags and values are those of the version that `tpudeploy version` names, and memory is "
-    "computed as releases of tpu-inference allocate it. The engine and its release follow from the image's name and "
-    "tag; from the labels that the registry shows for its digest; from the lock file, if it pins a release to the same "
-    "digest; or from what the engine reported at its last boot. For another release, or one that nothing names, what "
-    "the tables refuse is only a warning, and sizes are estimates.",
+    "A warning: flags, values and memory are known for some releases of tpu-inference, and the image has another one. "
+    "The engine and its release follow from the image's name and tag; from the labels that the registry shows for its "
+    "digest; from the lock file, if it pins a release to the same digest; or from what the engine reported at its last "
+    "boot. For another release, or one that nothing names, what the tables refuse is only a warning, and sizes are "
+    "estimates.",
     "serving: {image: vllm/vllm-tpu:v0.32.0}",
 )
 def other_release(deployment: Deployment) -> Iterator[Diagnostic]:
     engine = deployment.engine
-    if engine.kind is EngineKind.TPU_INFERENCE and engine.release == VLLM_VERSION:
+    if engine.kind is EngineKind.TPU_INFERENCE and is_known(engine.release):
         return
     message, hint = _difference(engine)
     yield warning(deployment, message, path=_IMAGE, hint=hint)
@@ -43,7 +44,8 @@ def other_release(deployment: Deployment) -> Iterator[Diagnostic]:
 def _difference(engine: Engine) -> tuple[str, str]:
     """Return what is not certain of an engine that is not the tables' own, and what to do."""
     name, version = engine.image.partition("@")[0], engine.release
-    tables = f"Flags and values are checked against vLLM {VLLM_VERSION}"
+    of_image = version if engine.kind is EngineKind.TPU_INFERENCE else None
+    tables = f"Flags and values are checked against vLLM {table(of_image)['release']}"
     row = release(version).version
     doubt = f"{tables}, and memory is computed as {row} allocates it: neither is certain"
     if engine.kind is EngineKind.TORCHTPU:
@@ -59,13 +61,9 @@ def _difference(engine: Engine) -> tuple[str, str]:
         hint = f"Name a release, such as vllm/vllm-tpu:v{VLLM_VERSION}; an apply notes the one that it finds at boot."
         return f"Which release {name} has is not known: nothing names one. {doubt}.", hint
     witness = _WITNESSES.get(engine.origin, "")
-    if is_known(version):
-        message = (
-            f"The image has vLLM {version}{witness}. {tables}: those of {version} may differ. Memory is computed as "
-            f"{version} allocates it."
-        )
-        return message, f"Use v{VLLM_VERSION}, or check the flags against the documentation of {version}."
     hint = f"Use v{VLLM_VERSION}, or compare the first boot log with `tpudeploy size`."
+    if find(version) is not None:
+        doubt = f"{tables}, whose plug-in for TPU is not known. Memory is computed as {row} allocates it: not certain"
     return f"The image has vLLM {version}{witness}. {doubt} for {version}.", hint
 
 
