@@ -176,6 +176,17 @@ _ROWS: Mapping[str, Feature] = {
         },
         results={"Cost": "operation"},
     ),
+    "diagnosis": Feature(
+        operations={"diagnose": "operation"},
+        commands={
+            "diagnose": FeatureCommand(
+                group="Operate",
+                summary="Explain why a server failed, fails or is slow, and write a runbook.",
+            )
+        },
+        results={"DeploymentDiagnosis": "operation"},
+        needs=("benchmark",),
+    ),
     "intake": Feature(
         operations={"draft_profile": "operation"},
         commands={

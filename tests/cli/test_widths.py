@@ -44,6 +44,7 @@ COMMANDS = {
     "verify": (("verify", G),),
     "accuracy": (("verify", G, "-accuracy", "arithmetic", "-questions", "4"),),
     "metrics": (("metrics", G),),
+    "diagnose": (("diagnose", G, "-window", "1s"),),
     "bench": (("bench", G, "-window", "50ms", "-concurrency", "1,4", "-context", "4,1024", "-output", "1,8"),),
     "bench_import": (("bench", "import", "run.json"),),
     "benchmark_runs": (("bench", "list"), ("compare", "-published")),
@@ -63,7 +64,7 @@ COMMANDS = {
     "version": (("version",),),
 }
 # Not wrapped, because its lines are copied, piped or a model's; or about what only other stories have.
-OTHERS = {"render", "alerts", "state_pull", "query", "diagnose", "details"}
+OTHERS = {"render", "alerts", "state_pull", "query", "details"}
 OTHERS |= {
     "destroy",
     "import_slice",

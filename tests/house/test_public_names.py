@@ -61,7 +61,7 @@ def test_every_result_of_an_operation_is_exported() -> None:
     results = {result for name in OPERATIONS for result in operation(name).results}
     exported = {getattr(td, name) for name in td.__all__}
     # One of a kind of another, or that only a listing has.
-    assert {result.__name__ for result in results - exported} == {"AllOutputs", "Codes", "Diagnosed", "Drift"}
+    assert {result.__name__ for result in results - exported} == {"AllOutputs", "Codes", "Drift"}
 
 
 def test_a_profile_is_made_from_a_text_or_a_mapping_and_changed_by_settings() -> None:

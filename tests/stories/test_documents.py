@@ -30,6 +30,7 @@ SERVING: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("size", 0, ("size", "gemma.yaml", "-set", "model.id=some/body")),
     *(("render", 0, ("render", "gemma.yaml", what)) for what in ("startup-script", "argv", "request", "profile")),
     ("doctor", 0, ("doctor", "gemma.yaml")),
+    ("diagnosis", 0, ("diagnose", "gemma.yaml")),
     ("zones", 0, ("zones", "gemma.yaml")),
     ("plan", 0, ("plan", "gemma.yaml")),
     ("plan", 2, ("plan", "gemma.yaml", "-set", "serving.max_model_len=8192", "-detailed-exitcode", "-pin")),

@@ -51,7 +51,7 @@ ROWS: Mapping[str, Row] = {
     "show": Row(words=("show",)),
     "output": Row(words=("output", "gemma"), args=("gemma",)),
     "logs": Row(words=("logs", G, "-explain"), args=(G,)),
-    "diagnose": Row(words=("logs", G, "-explain", "-ask"), args=(G,)),
+    "diagnose": Row(words=("diagnose", G), args=(G,), moves=True),
     "verify": Row(words=("verify", G), args=(G,)),
     "accuracy": Row(
         words=("verify", G, "-accuracy", "arithmetic", "-questions", "2"),

@@ -84,8 +84,8 @@ SENTENCES: Mapping[str, str] = {
         f"`tpudeploy bench PROFILE` measures throughput and latency: {_DOCS}/benchmark.md.",
     ),
     **dict.fromkeys(
-        ("debug", "diagnose", "troubleshoot", "why"),
-        f"`tpudeploy logs PROFILE -explain` names the cause of a failed boot: {_DOCS}/find-what-is-wrong.md.",
+        ("debug", "troubleshoot", "why", "slow"),
+        f"`tpudeploy diagnose PROFILE` says why a server failed, fails or is slow: {_DOCS}/find-what-is-wrong.md.",
     ),
     **dict.fromkeys(("diff", "preview", "dry-run", "dryrun"), "`tpudeploy plan PROFILE` shows what would change."),
     **dict.fromkeys(("check", "lint", "test"), "`tpudeploy validate PROFILE` checks a profile offline."),

@@ -177,7 +177,8 @@ class Simulated(Scriptless):
         if request.path == LOOP_PATH and request.method == "POST":
             return self._loop(request, engine)
         pace = self._behaviour.token_seconds * (1.0 if engine is None else engine.pace)
-        return answer(request, streams=self._streams, token_seconds=pace, engine=engine)
+        served = self._facts.clock.now() - self._booted_at - self._boot_seconds
+        return answer(request, streams=self._streams, token_seconds=pace, engine=engine, served_seconds=served)
 
     def _loop(self, request: HttpRequest, engine: EmulatedEngine | None) -> Reply:
         """Answer a whole cell of load by arithmetic. It is in use until the cell ends."""
@@ -328,6 +329,7 @@ def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Emula
         "release": behaviour.release,
         "instead": behaviour.instead,
         "load": behaviour.load,
+        "growth": behaviour.growth,
         "knows": behaviour.knows,
         "paces": behaviour.paces,
         **{name: getattr(behaviour, name) for name in ("paced", "acceptance", "noise", "drift")},

@@ -74,8 +74,15 @@ class Streams:
                 self._changed.notify_all()
 
 
-def answer(request: HttpRequest, *, streams: Streams, token_seconds: float, engine: EmulatedEngine | None) -> Reply:
-    """Answer a request to a server that serves, for any model.
+def answer(
+    request: HttpRequest,
+    *,
+    streams: Streams,
+    token_seconds: float,
+    engine: EmulatedEngine | None,
+    served_seconds: float = 0.0,
+) -> Reply:
+    """Answer a request to a server that has served for `served_seconds`, for any model.
 
     `engine` is the engine of its script, as far as that can be read. A stream with `ignore_eos` has a token each
     `token_seconds`.
@@ -91,7 +98,7 @@ def answer(request: HttpRequest, *, streams: Streams, token_seconds: float, engi
         case "GET", "/version" if engine is not None:
             return Reply(http=200, body={"version": engine.version})
         case "GET", "/metrics" if engine is not None:
-            metrics = VllmMetrics(engine)
+            metrics = VllmMetrics(engine, served_seconds=lambda: served_seconds)
             metrics.running_now = streams.running
             return Reply(http=200, body=metrics.text())
         case "POST", "/v1/chat/completions":

@@ -28,7 +28,12 @@ class ServerFigures:
 
 
 def read_metrics(world: World, meter: Meter, deployment: Deployment) -> Metrics:
-    """Return the readings of each machine, and of several together.
+    """Return the readings of each machine, and of several together. Raise as `server_figures` does."""
+    return to_metrics({deployment.name: server_figures(world, meter, deployment)}, deployment.budget)
+
+
+def server_figures(world: World, meter: Meter, deployment: Deployment) -> tuple[ServerFigures, ...]:
+    """Return the figures of each machine.
 
     Raise `errors.StateError` without a machine, `errors.Fault` or `errors.Denied` where they cannot be observed.
     """
@@ -52,8 +57,7 @@ def read_metrics(world: World, meter: Meter, deployment: Deployment) -> Metrics:
         url, figures = meter.figures(deployment, slice_)
         return ServerFigures(address=where, url=url, figures=figures)
 
-    answers = together(world.threads, lambda pair: read(pair[0], slices.get(pair[1].name)), granted)
-    return to_metrics({deployment.name: list(answers)}, deployment.budget)
+    return tuple(together(world.threads, lambda pair: read(pair[0], slices.get(pair[1].name)), granted))
 
 
 def to_metrics(answers: Mapping[str, Sequence[ServerFigures]], budget: HbmBudget | Unsized | None = None) -> Metrics:

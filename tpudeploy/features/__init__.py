@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from tpudeploy.features.compile.operation import compile_profile as _compile
     from tpudeploy.features.cost.operation import Cost as Cost
     from tpudeploy.features.cost.operation import cost as _cost
+    from tpudeploy.features.diagnosis.operation import DeploymentDiagnosis as DeploymentDiagnosis
+    from tpudeploy.features.diagnosis.operation import diagnose as _diagnose
     from tpudeploy.features.intake.operation import DraftedProfile as DraftedProfile
     from tpudeploy.features.intake.operation import draft_profile as _draft_profile
     from tpudeploy.features.rehearsal.operation import Rehearsal as Rehearsal
@@ -57,6 +59,7 @@ class FeatureMethods:
     if TYPE_CHECKING:
         alerts = _alerts
         cost = _cost
+        diagnose = _diagnose
         draft_profile = _draft_profile
         rehearse = _rehearse
         accuracy = _accuracy

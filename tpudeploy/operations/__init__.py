@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tpudeploy.operations.declaration import Operation
     from tpudeploy.operations.destroy import destroy as _destroy
     from tpudeploy.operations.details import details as _details
-    from tpudeploy.operations.diagnose import diagnose as _diagnose
     from tpudeploy.operations.doctor import doctor as _doctor
     from tpudeploy.operations.drift import drift as _drift
     from tpudeploy.operations.explain import explain as _explain
@@ -67,7 +66,6 @@ _OF_THE_DEPLOYER: Mapping[str, str] = {
     "show": "Show a saved plan or the states.",
     "output": "Print the endpoint and other outputs.",
     "logs": "Show a machine's boot log and explain why it failed.",
-    "diagnose": "",
     "report_host": "Report a slice's faulty machine to Google and avoid its zone for a while.",
     "verify": "Compare the profile with the server's effective settings.",
     "metrics": "Explain the metrics of running servers.",
@@ -145,7 +143,6 @@ class Methods(FeatureMethods):
         show = _show
         output = _output
         logs = _logs
-        diagnose = _diagnose
         report_host = _report_host
         verify = _verify
         metrics = _metrics

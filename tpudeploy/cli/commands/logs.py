@@ -138,7 +138,7 @@ def _export(readings: LogReadings, profile: Profile | None, args: argparse.Names
 def _with_draft(
     readings: LogReadings, profile: Profile | None, args: argparse.Namespace, context: Context
 ) -> LogReadings:
-    from tpudeploy.operations.diagnose import with_draft
+    from tpudeploy.operations.boot_draft import with_draft
 
     path = args.colleague or args.profile
     author = context.load([path], AS_WRITTEN)[0] if args.colleague else profile

@@ -130,6 +130,8 @@ class Behaviour:
     * `load`: what its /metrics report beside the requests that passed: vLLM's names without `vllm:`, a reason behind
       a dot, as in {num_requests_waiting_by_reason.capacity: 12, kv_cache_usage_perc: 0.93}. Simulated nodes without
       one of their own share it, so that it can be changed while they serve.
+    * `growth`: what its counters grow by in each second that it serves, by the same names; a histogram with the value
+      of its samples behind `=`, as in {request_success.stop: 2, time_to_first_token_seconds=3.5: 2}.
     * `guest_attributes` False: writes are refused, as UNVERIFIED on TPU VMs.
     * `token_seconds`: between two tokens of a simulated node, for a stream with `ignore_eos`.
     * `knows`: the share of sums that a simulated node has right, by a flag or variable and its value, as in
@@ -165,6 +167,7 @@ class Behaviour:
     release: str = ""
     instead: Mapping[str, str] = field(default_factory=dict)
     load: dict[str, float] = field(default_factory=dict)
+    growth: Mapping[str, float] = field(default_factory=dict)
     guest_attributes: bool = True
     token_seconds: float = 0.0
     knows: Mapping[str, float] = field(default_factory=dict)

@@ -37,18 +37,36 @@ class Roofline:
         if figures.input_tokens_per_second is None and figures.output_tokens_per_second is None:
             return None
         prompt, answer = figures.input_tokens_per_second or 0.0, figures.output_tokens_per_second or 0.0
-        peak = catalog.generation(self.accelerator.generation).peak_bf16_tflops * _TERA * self._chips * self.ranks
         needed = active_parameters(self.model) * (prompt + answer) + head_parameters(self.model) * answer
-        return _FLOPS * needed / peak
+        return _FLOPS * needed / (self._rank_flops * self.ranks)
 
     def bandwidth_share(self, figures: Figures) -> float | None:
         """Return the share of a rank's memory bandwidth: each piece of a stream is a step that reads all weights."""
         if figures.itl_seconds is None or figures.itl_seconds.mean <= 0:
             return None
+        return self._read_seconds / figures.itl_seconds.mean
+
+    def step_seconds(self, sequences: float) -> float:
+        """Return the least time of a step of one rank that gives each of these sequences its next token."""
+        needed = sequences * (active_parameters(self.model) + head_parameters(self.model))
+        return max(self._read_seconds, _FLOPS * needed / self._rank_flops)
+
+    def prompt_seconds(self, tokens: float) -> float:
+        """Return the least time in which one rank computes a prompt of this length."""
+        needed = active_parameters(self.model) * tokens + head_parameters(self.model)
+        return max(self._read_seconds, _FLOPS * needed / self._rank_flops)
+
+    @property
+    def _read_seconds(self) -> float:
+        """The seconds in which a rank reads the weights that one token needs."""
         linear = itemsize(self.model.linear_dtype or self.dtype)
         weights = active_parameters(self.model) * linear + head_parameters(self.model) * itemsize(self.dtype)
         bandwidth = catalog.generation(self.accelerator.generation).hbm_gbytes_per_second * _GIGA * self._chips
-        return weights / bandwidth / figures.itl_seconds.mean
+        return weights / bandwidth
+
+    @property
+    def _rank_flops(self) -> float:
+        return catalog.generation(self.accelerator.generation).peak_bf16_tflops * _TERA * self._chips
 
     @property
     def _chips(self) -> float:
@@ -74,6 +92,11 @@ def roofline(subject: Subject, deployment: Deployment | None) -> Roofline | None
             if model is None or model.linear_dtype not in ("", *ITEMSIZE)
             else Roofline(model=model, accelerator=kind, devices=kind.devices)
         )
+    return roofline_of(kind, deployment, replicas=max(1, len(subject.replicas)))
+
+
+def roofline_of(kind: AcceleratorType, deployment: Deployment, *, replicas: int = 1) -> Roofline | None:
+    """Return the limits of the chips of a deployment, or None if its model or its layout is not known."""
     budget = deployment.budget
     model, engine = budget.model, budget.engine
     # The limits do not depend on how much memory a device has.
@@ -85,6 +108,6 @@ def roofline(subject: Subject, deployment: Deployment | None) -> Roofline | None
         model=model,
         accelerator=kind,
         devices=engine.tensor_parallel * engine.pipeline_parallel,
-        ranks=engine.data_parallel * max(1, len(subject.replicas)),
+        ranks=engine.data_parallel * replicas,
         dtype=engine.dtype,
     )

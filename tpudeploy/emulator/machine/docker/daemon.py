@@ -25,8 +25,8 @@ from tpudeploy.emulator.machine.sleepers import DEADLINE, TICK, Sleepers
 
 # The parts of its scenario that a stand-in gets.
 FORWARDED = (
-    *("crash", "hang", "serves", "release", "instead", "kv_blocks", "block_size", "load", "access_log"),
-    *("paced", "acceptance", "noise", "drift"),
+    *("crash", "hang", "serves", "release", "instead", "kv_blocks", "block_size", "load", "growth"),
+    *("access_log", "paced", "acceptance", "noise", "drift"),
 )
 CACHE_VARIABLE, CACHE = "VLLM_XLA_CACHE_PATH", "/root/.cache/vllm/xla_cache"  # vLLM's variable and default
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")

@@ -64,8 +64,9 @@ class ApiServer(ThreadingTCPServer):  # not HTTPServer: it would ask the DNS for
         self.now = lifeline.now
         self.real_second = real_second
         self.has_access_log = has_access_log
-        self.metrics = VllmMetrics(engine)
-        self.started = int(lifeline.now())
+        began = lifeline.now()
+        self.metrics = VllmMetrics(engine, served_seconds=lambda: lifeline.now() - began)
+        self.started = int(began)
         self.numbers = itertools.count(1)
         self.counting = threading.Lock()
         super().__init__(place, ApiHandler)

@@ -145,6 +145,7 @@ class EmulatedEngine:
     user_block_size: bool
     version: str
     load: Mapping[str, float]
+    growth: Mapping[str, float]
     graphs: Sequence[Graph] = ()
     knows: float | None = None
     pace: float = 1.0
@@ -174,6 +175,7 @@ def new_engine(written_arguments: Arguments, task: Mapping[str, Any]) -> Emulate
         user_block_size=arguments.has("block-size"),
         version=task.get("release") or release_of(task["image"]) or VLLM_VERSION,
         load=task["load"],
+        growth=task.get("growth", {}),
         graphs=graphs_of(arguments, task["environment"]),
         knows=min(_matching_figures(arguments, task, "knows"), default=None),
         pace=prod(_matching_figures(arguments, task, "paces")),

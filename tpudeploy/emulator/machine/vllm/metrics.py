@@ -8,7 +8,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -107,6 +107,14 @@ class VllmHistogram:
         self.counts[bisect_left(self.bounds, value)] += times
         self.sum += value * times
 
+    def with_more(self, samples: Mapping[float, int]) -> VllmHistogram:
+        """Return a copy to which these values were added, each this number of times."""
+        copy = VllmHistogram(self.bounds)
+        copy.counts, copy.sum = [*self.counts], self.sum
+        for value, times in samples.items():
+            copy.add(value, times=times)
+        return copy
+
     def lines(self, name: str, labels: str) -> Iterator[str]:
         total = 0
         for bound, count in zip((*map(float, self.bounds), "+Inf"), self.counts, strict=True):
@@ -117,8 +125,9 @@ class VllmHistogram:
 
 
 class VllmMetrics:
-    def __init__(self, engine: EmulatedEngine) -> None:
+    def __init__(self, engine: EmulatedEngine, *, served_seconds: Callable[[], float]) -> None:
         self._engine = engine
+        self._served_seconds = served_seconds
         self._lock = threading.Lock()
         self._created = time.time()
         self.running_now = 0
@@ -219,13 +228,24 @@ class VllmMetrics:
                 yield f"vllm:{name}{{{self._labels(name, label, value)}}} {now}"
         for name, histogram in self._histograms.items():
             yield f"# TYPE vllm:{name} histogram"
-            yield from histogram.lines(f"vllm:{name}", self._labels(name, "", ""))
+            yield from histogram.with_more(self._samples(name)).lines(f"vllm:{name}", self._labels(name, "", ""))
         yield "# TYPE vllm:cache_config_info gauge"
         yield cache_config(self._engine)
 
     def _load(self, name: str, value: str) -> float:
         """Return what the scenario adds."""
-        return self._engine.load.get(f"{name}.{value}" if value else name, 0.0)
+        key = f"{name}.{value}" if value else name
+        grown = self._engine.growth.get(key, 0.0) * self._served_seconds() if key in self._engine.growth else 0.0
+        return self._engine.load.get(key, 0.0) + int(grown)
+
+    def _samples(self, name: str) -> Mapping[float, int]:
+        """Return the samples that the scenario adds to a histogram."""
+        keys = (key.partition("=") for key in self._engine.growth)
+        return {
+            float(value): int(self._engine.growth[f"{name}={value}"] * self._served_seconds())
+            for histogram, _, value in keys
+            if value and histogram == name
+        }
 
     def _labels(self, name: str, label: str, value: str) -> str:
         pairs = {"model_name": self._engine.served_names[0]}
