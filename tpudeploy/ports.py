@@ -509,6 +509,8 @@ class World:
     `threads` is the maximum number of parallel calls or deployments.
 
     `who` names this run in locks and approvals; `mint` returns a new lineage (it is random, so it is injected).
+
+    `accounts` has the ledger and the budgets of what is requested, None if `state` has them.
     """
 
     cloud: TpuCloud
@@ -522,3 +524,9 @@ class World:
     who: str
     mint: Callable[[], str]
     threads: int = PARALLELISM
+    accounts: StateBackend | None = None
+
+    @property
+    def cost_backend(self) -> StateBackend:
+        """Return the backend whose ledger and budgets count what is requested."""
+        return self.state if self.accounts is None else self.accounts

@@ -82,6 +82,8 @@ class Adapters:
         self._project = project
         self._stops: list[Callable[[], None]] = []
         self._is_stopped = False
+        # The ledger and the budgets of what is requested, None for those of `states`.
+        self.accounts: StateBackend | None = None
         # Once one is used here, registries inside the network are not asked for any profile.
         self.has_untrusted_profile = False
 
@@ -320,6 +322,7 @@ class Adapters:
             who=who(),
             mint=lambda: uuid.uuid4().hex,
             threads=self.parallelism,
+            accounts=self.accounts,
         )
 
 

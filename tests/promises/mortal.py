@@ -34,7 +34,7 @@ INSTANCE_METHODS: Mapping[str, str] = {
     "restart": "compute.instances.reset",
 }
 # The calls of which an effect on a group of instances consists, each of which a run may not survive.
-_OF_A_GROUP = re.compile(
+GROUP_CALL = re.compile(
     r"/regions/[^/]+/(?P<part>resourcePolicies|instanceTemplates|instanceGroupManagers)(?:/[^/]+)?"
     r"|/zones/[^/]+/instances/[^/]+-w-\d+/(?P<change>setMetadata|setLabels|setTags|reset)"
 )
@@ -139,7 +139,7 @@ class MortalAdapters(Adapters):
 
     def _note_exchange(self, method: str, url: str, _body: object, status: int, _content: bytes) -> None:
         """Let the process end after a call, or lose the reply to it: what follows in the same effect never happens."""
-        call = _OF_A_GROUP.fullmatch(urlsplit(url).path.partition("/projects/emulated")[2])
+        call = GROUP_CALL.fullmatch(urlsplit(url).path.partition("/projects/emulated")[2])
         if call is None or method == "GET" or status != 200:
             return
         if self.fuse.burn(f"{method} {call['part'] or call['change']}"):

@@ -43,14 +43,14 @@ class CostWall:
 
         Raise `errors.ConfigError` for budgets.yaml that cannot be used, `errors.StateError` for what is not readable.
         """
-        team = _team_budgets(self._world.state)
+        team = _team_budgets(self._world.cost_backend)
         if team is None and self._ceiling is None and deployment.cost_budget is None:
             return None
         return CostCheck(self._world, deployment, state, team, self._ceiling, planned=self._planned)
 
     def is_shared(self) -> bool:
         """Return whether a limit counts what several deployments cost. Raise as `opened`."""
-        return _is_shared(_team_budgets(self._world.state), self._ceiling)
+        return _is_shared(_team_budgets(self._world.cost_backend), self._ceiling)
 
     @contextmanager
     def admitting(
@@ -94,9 +94,12 @@ class CostCheck:
         self._ceiling = ceiling
         self._now = world.clock.now()
         is_shared = _is_shared(team, ceiling)
-        names = [name for name in world.state.names() if name != state.deployment] if is_shared else []
-        others = states_by_name(world.state, names) if names else {}
-        self._charges = charges(world.state.ledger(), (state, *others.values()), self._now)
+        backend = world.cost_backend
+        # Where another backend has the accounts, a deployment of this name there is another one.
+        own_name = state.deployment if backend is world.state else None
+        names = [name for name in backend.names() if name != own_name] if is_shared else []
+        others = states_by_name(backend, names) if names else {}
+        self._charges = charges(backend.ledger(), (state, *others.values()), self._now)
         self._requested: frozenset[str] | None = None
         if planned is not None:
             tracked = (state, *others.values())
@@ -130,7 +133,7 @@ class CostCheck:
         request = next(each for each in own if each.name == name)
         others = [each for other in self._others for each in exposures(other, self._now)]
         alive = [each for each in own if each.name != name] + others
-        alive += untracked_exposures(self._charges, self._now)
+        alive += untracked_exposures(self._charges, (state, *self._others), self._now)
         situation = CostSituation(charges=self._charges, exposures=self._marked(alive), now=self._now)
         short = shortfall(situation, request, own=self._deployment.cost_budget, team=self._team, ceiling=self._ceiling)
         if short is None:
@@ -171,7 +174,7 @@ def budgets_now(
     states = tuple(states_by_name(backend).values())
     every = charges(backend.ledger(), states, now)
     alive = [each for state in states for each in exposures(state, now)]
-    situation = CostSituation(charges=every, exposures=[*alive, *untracked_exposures(every, now)], now=now)
+    situation = CostSituation(charges=every, exposures=[*alive, *untracked_exposures(every, states, now)], now=now)
     if not is_limited:
         return tuple(month_use(situation, {each.name for each in some}))
     return tuple(budget_uses(situation, own, team))

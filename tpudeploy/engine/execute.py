@@ -12,11 +12,11 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.life import DeletionNamed, DrainBegan, DrainEnded, ReleaseBegan, ReleaseWithdrawn, ServerStopped
 from tpudeploy.domain.names import ROUTER, address
-from tpudeploy.domain.slices import Observed, Refusal, Remedy
+from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy
 from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, RefusalRecord, State
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.cost_wall import CostWall, NotAdmitted
-from tpudeploy.engine.ledger import record_unseen_run
+from tpudeploy.engine.ledger import record_machine_end, record_unseen_run
 from tpudeploy.engine.request_events import About, about, not_granted
 from tpudeploy.engine.session import StateSession
 from tpudeploy.engine.slow_zones import SlowZones
@@ -160,6 +160,10 @@ class StepExecutor:
     def _release(self, action: step.Release) -> None:
         attempt = self._attempt(action.replica, action.name)
         is_first = attempt.releasing_at is None
+        slice_ = self._observed.slices.get(attempt.name)
+        if not is_first and slice_ is not None and slice_.phase is Phase.HUSK:
+            # The policy and the template of a group go after its machines.
+            record_machine_end(self._world, self._session.state, attempt.name)
         attempt = attempt.after(
             ReleaseBegan(releasing_at=self._world.clock.now(), reason=action.reason, is_spare=action.is_spare)
         )

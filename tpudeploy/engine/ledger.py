@@ -11,11 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tpudeploy.domain import errors, events
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
-from tpudeploy.domain.slices import Observed
+from tpudeploy.domain.slices import Observed, SliceEnd
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.ports import World
-from tpudeploy.reconcile.ledger_lines import departures, grants, new_requests, removal, unseen_ends, unseen_run
+from tpudeploy.reconcile.ledger_lines import (
+    departures,
+    grants,
+    new_requests,
+    removal,
+    unseen_ends,
+    unseen_run,
+    untracked_end,
+)
+from tpudeploy.reconcile.spend import Charge
 
 # What it means that a request leaves the state, by the operation that removes it; None where it stays in another state
 # of the same backend. Every other operation removes what it has proven to be gone.
@@ -34,6 +44,11 @@ def record_departures(world: World, before: State, after: State | None, operatio
     names = [attempt.name for attempt in before.attempts if attempt.name not in tracked_names]
     if names and event is not None:
         _record(world, before.deployment, departures(event, before, names, world.clock.now()))
+
+
+def record_machine_end(world: World, state: State, name: str) -> None:
+    """Record the end of a machine that an earlier deletion removed, before what is left of its slice is deleted."""
+    _record(world, state.deployment, departures(LedgerEvent.GONE, state, [name], world.clock.now()))
 
 
 def record_requests(world: World, before: State, after: State) -> None:
@@ -63,10 +78,16 @@ def record_removal(
     _record(world, name, removal(name, replica, attempt, at, began=began, still_ran=still_ran))
 
 
+def record_untracked_end(world: World, charge: Charge, end: SliceEnd | None) -> None:
+    """Record that a slice is gone that no state tracks: Google's time for it counts, or else now."""
+    line = replace(charge.line, began=charge.began)
+    _record(world, line.deployment, [untracked_end(line, end, world.clock.now())])
+
+
 def _record(world: World, name: str, lines: Iterable[LedgerLine]) -> None:
     for line in lines:
         try:
-            world.state.enter(line)
+            world.cost_backend.enter(line)
         except (errors.StateError, OSError) as error:
             message = error.message if isinstance(error, errors.StateError) else str(error)
             world.emit(

@@ -19,10 +19,10 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Claim, Listing, NotSearched, Orphan, Orphans
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.report import ReplicaOutcome, RunReport
-from tpudeploy.domain.slices import Observed, Slice
+from tpudeploy.domain.slices import Observed, Slice, SliceRef
 from tpudeploy.domain.state import Record, State
 from tpudeploy.domain.step import Forget, Release, Step, Wait
-from tpudeploy.engine.ledger import record_removal
+from tpudeploy.engine.ledger import record_removal, record_untracked_end
 from tpudeploy.engine.request_events import About, about
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import StateSession, open_session, states_by_name
@@ -30,6 +30,7 @@ from tpudeploy.orphans.claims import as_attempt, find_orphans, is_removable
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.decide import remove
+from tpudeploy.reconcile.spend import charges
 
 _SILENCE = 300.0  # seconds without news before each "still waiting"
 _WHY: Mapping[Claim, str] = {
@@ -111,7 +112,10 @@ def _only_of(listing: Listing, names: Collection[str]) -> Listing:
 
 
 def collect(world: World, orphans: Orphans) -> RunReport:
-    """Remove what goes, and observe until it is gone. An error of one deployment stops no other."""
+    """Remove what goes, and observe until it is gone. An error of one deployment stops no other.
+
+    What is gone already, and the ledger still counts as running, is closed there.
+    """
     began, quiet = world.clock.now(), 0
     by_deployment: dict[str, list[Orphan]] = {}
     for orphan in orphans.going:
@@ -126,7 +130,32 @@ def collect(world: World, orphans: Orphans) -> RunReport:
                 removal.give_up(elapsed)
         elif any(removal.is_pending for removal in pending):
             world.clock.sleep(world.patience.poll(quiet))
+    _close_untracked(world)
     return RunReport(outcomes=tuple(outcome for removal in removals for outcome in removal.outcomes))
+
+
+def _close_untracked(world: World) -> None:
+    """Record the ends of slices that no state tracks: a person, or a gc that was killed, has deleted them."""
+    states = tuple(states_by_name(world.state).values())
+    tracked_names = {attempt.name for state in states for attempt in state.attempts}
+    for charge in charges(world.state.ledger(), states, world.clock.now()):
+        if not charge.is_running or charge.line.name in tracked_names:
+            continue
+        line = charge.line
+        ref = SliceRef(
+            name=line.name,
+            project=line.project,
+            zone=line.zone,
+            provisioning=line.provisioning,
+            backend=line.backend,
+            accelerator_type=line.type,
+            was_granted=True,
+        )
+        try:
+            if not world.cloud.slices([ref]):
+                record_untracked_end(world, charge, world.cloud.end(ref))
+        except (errors.Fault, errors.Denied):
+            continue  # the next gc looks again
 
 
 class OrphanRemoval:

@@ -233,16 +233,16 @@ def holding_budgets(world: World) -> Iterator[Callable[[], None]]:
     """
     lease = _budgets_lease(world)
     try:
-        yield lambda: world.state.prove(lease)
+        yield lambda: world.cost_backend.prove(lease)
     finally:
-        world.state.unlock(lease)
+        world.cost_backend.unlock(lease)
 
 
 def _budgets_lease(world: World) -> Lease:
     deadline = world.clock.now() + _OLDEST_PROOF
     while True:
         try:
-            return world.state.lock(_BUDGETS, "apply")
+            return world.cost_backend.lock(_BUDGETS, "apply")
         except errors.StateLocked:
             if world.clock.now() >= deadline:
                 raise

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tpudeploy import catalog
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
-from tpudeploy.domain.slices import Observed, Phase
+from tpudeploy.domain.slices import Observed, Phase, SliceEnd
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.machine_end import past_deletion
@@ -109,6 +110,19 @@ def removal(
         reason = "its request is gone, and its machine is not"
         yield line_of(LedgerEvent.RUNNING, deployment, replica, attempt, now, began=began, reason=reason)
     yield line_of(LedgerEvent.GONE, deployment, replica, attempt, now, began=began, ended=now)
+
+
+def untracked_end(line: LedgerLine, end: SliceEnd | None, now: float) -> LedgerLine:
+    """Return the line of a slice that no state tracks and that is gone: by Google's record, or as a bound from now."""
+    return replace(
+        line,
+        at=now,
+        event=LedgerEvent.GONE,
+        ended=now if end is None else end.at,
+        is_bound=end is None,
+        is_recorded=end is not None,
+        reason="no state tracked it, and it is gone",
+    )
 
 
 def line_of(

@@ -24,7 +24,7 @@ class Exposure:
     """What a request may cost from now on: at most `seconds` of its price, between `since` and `until`.
 
     Either is infinite for a request without an end. `is_leaving`: it is being deleted, or Google took it.
-    `is_open`: it may still be granted. `is_untracked`: a person took it out of its state, so that no run ends it.
+    `is_open`: it may still be granted. `is_untracked`: no state here tracks it, so that no run here ends it.
     `is_planned`: nothing was requested, a plan would do it.
     """
 
@@ -149,10 +149,14 @@ def exposures(state: State, now: float) -> tuple[Exposure, ...]:
     return (*slices, *routers)
 
 
-def untracked_exposures(every: Iterable[Charge], now: float) -> Iterator[Exposure]:
-    """Yield what slices may still cost that a person removed from a state."""
+def untracked_exposures(every: Iterable[Charge], states: Iterable[State], now: float) -> Iterator[Exposure]:
+    """Yield what slices may still cost that run and that none of these states tracks.
+
+    A person removed them from a state, or the state itself, or their states are elsewhere, as those of a rehearsal are.
+    """
+    tracked_names = {attempt.name for state in states for attempt in state.attempts}
     for charge in every:
-        if charge.is_untracked:
+        if charge.is_running and charge.line.name not in tracked_names:
             line, until = charge.line, inf if charge.ends_at is None else charge.ends_at
             yield Exposure(
                 deployment=line.deployment,

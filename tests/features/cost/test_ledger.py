@@ -214,3 +214,17 @@ def test_a_line_has_the_date_and_the_source_of_its_price(cli: Open) -> None:
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     lines = (at.folder / ".tpudeploy" / "ledger.jsonl").read_text("utf-8").splitlines()
     assert all(json.loads(line)["price_source"] == "list price in the catalog of tpudeploy" for line in lines)
+
+
+def test_what_a_person_deleted_after_its_state_forgot_it_is_closed_by_gc(cli: Open) -> None:
+    at = cli(nodes="simulated")
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    (name,) = at.slices
+    assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
+    at.clock.sleep(3600)
+    at.delete_by_hand(name)
+    at.clock.sleep(3600)
+    assert "`tpudeploy gc` closes what is gone" in at.run("cost").words
+    assert at.run("gc").code == 0
+    assert_same(at)
+    assert "still running" not in at.run("cost").out

@@ -215,3 +215,18 @@ def test_budgets_that_cannot_be_read_stop_requests_with_their_place(cli: Open, t
     budgets(at, text)
     refused = at.run("apply", "-auto-approve", at.write(PROFILE + END))
     assert (refused.code, words in refused.all, at.requested_zones()) == (1, True, []), refused.all
+
+
+def test_a_rehearsal_is_held_against_the_budget_of_the_team_and_counts_in_it(cli: Open) -> None:
+    at = cli(timings={"boot": 240.0, "deleting": 120.0, "reset": 120.0})
+    rehearse = ("rehearse", "-auto-approve", "-max-cost", "2")
+    budgets(at, "day: 0.10\n")
+    refused = at.run(*rehearse)
+    assert "could exceed a budget" in refused.words
+    assert at.requested_zones() == []
+    budgets(at, "day: 2\n")
+    at.left_or_killed(900.0, *rehearse)
+    assert at.emulator.billed(), "it uses its instance"
+    own = at.run("apply", "-auto-approve", at.write(PROFILE + "lifecycle: {end: 2h}\n"))
+    assert (own.code, "that what is alive may still cost" in own.words) == (13, True), own.all
+    assert "rehearsal" in at.run("cost").out

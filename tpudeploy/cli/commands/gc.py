@@ -43,6 +43,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
                 raise
             refusal = error  # the document holds both the orphans and this error
             report_error(terminal, error)
+    else:
+        workspace.collect(garbage, on_event=event_printer(terminal))  # closes in the ledger what is gone
     worst = refusal or (report and report.error) or unanswered
     if args.json:
         context.reply.set(documents.gc(garbage, report, worst), on_one_line=True)

@@ -83,7 +83,10 @@ def _sentences(
     elif total.running:
         sentences.append(f"{total.running} still running: at most ${total.usd_to_end:.2f} more until {ended_by}.")
     if untracked:
-        sentences.append(f"Counted as running, though no state tracks it any more: {', '.join(untracked)}.")
+        sentences.append(
+            f"Counted as running, though no state tracks it any more: {', '.join(untracked)}. `tpudeploy gc`"
+            " closes what is gone."
+        )
     if bounds:
         sentences.append(
             "Google has no record of when some slices ended, which count until their own end, or until a run found them"

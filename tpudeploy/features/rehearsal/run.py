@@ -362,11 +362,16 @@ class RehearsalRun:
 
     @cached_property
     def _own_workspace(self) -> Workspace:
-        """The workspace of the rehearsal's own deployment, whose states are in a folder of their own."""
+        """The workspace of the rehearsal's own deployment, whose states are in a folder of their own.
+
+        What it requests is in the ledger of the workspace, and within the budgets of its team.
+        """
         adapters = self._workspace.adapters
-        return type(self._workspace)(
+        own = type(self._workspace)(
             self._journals.path, project=self._project, clock=adapters.clock, patience=adapters.patience
         )
+        own.adapters.accounts = adapters.states
+        return own
 
     def _has_seen(self, fact: str) -> bool:
         return any(finding.fact == fact for finding in self.findings)
