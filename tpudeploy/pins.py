@@ -36,10 +36,10 @@ UNPINNED = "TPU3030"
 EXPLANATIONS: Mapping[str, CodePage] = {
     UNPINNED: CodePage(
         "A tag or a revision could not be pinned",
-        "`apply` looks up once which image a tag names and which commit a model's revision names, and keeps both "
-        f"in {FILE}, so that a reboot, a second replica or a later apply serves the same. Here the registry or the "
-        "hub did not answer, or it shows the name only to its members. The name is used as it is written and may "
-        "come to mean something else. Write the digest or the commit yourself, or ask again.",
+        f"`apply` pins the digest of a tag and the commit of a model revision in {FILE}, so a reboot, a second replica "
+        "or a later apply serves the same. This time the registry or the hub didn't answer, or the name isn't public. "
+        "tpudeploy uses the name as written; it may later mean something else. Set the digest or commit yourself, or "
+        "run the command again.",
         'serving: {image: "host/path@sha256:…"}\nmodel: {revision: COMMIT}',
     ),
 }

@@ -16,6 +16,7 @@ from github_api import GitHubApi
 from workflow import Pipeline
 
 import tpudeploy
+from tpudeploy.cli.commands import COMMANDS as COMMAND_TABLE
 from tpudeploy.config.codes import EXPLANATIONS
 from tpudeploy.operations.examples import EXAMPLES
 from tpudeploy.operations.explanations import every_error, groups
@@ -131,3 +132,39 @@ def test_every_code_of_ours_has_a_cause_an_example_and_a_command(cli: Open) -> N
         assert parts is not None, code
         assert parts[1] not in parts[2], code
         assert "\n\nCommand:\n  " in page, code
+
+
+def test_every_tpudeploy_command_that_a_page_names_exists() -> None:
+    named = {
+        (code, name)
+        for pages in groups().values()
+        for code, page in pages.items()
+        for name in re.findall(r"(?:`|^  |\b(?:Run|run|then): )tpudeploy ([a-z][a-z-]+)", page, re.MULTILINE)
+    }
+    assert len({name for _, name in named}) > 15
+    assert {(code, name) for code, name in named if name not in COMMAND_TABLE} == set()
+
+
+def test_every_refusal_and_cause_of_a_failed_boot_has_what_to_do(cli: Open) -> None:
+    for group, pages in groups().items():
+        if group.startswith(("Refusals", "Boots")):
+            for code, page in pages.items():
+                remedy = re.search(r"\n\n(?:What clears it|What to do): (.+)", page)
+                assert remedy is not None, code
+                assert len(remedy[1].split()) >= 3, code
+
+
+def test_the_pages_of_the_codes_read_like_english_and_not_like_a_translation() -> None:
+    """As many relative clauses and commas before `and` as in the READMEs of well-known packages, by kind of page."""
+    counts: dict[str, list[int]] = {}
+    for group, pages in groups().items():
+        for page in pages.values():
+            prose = re.sub(r"`[^`]*`", "x", re.sub(r"\n  .*", "", page))
+            words = re.findall(r"[A-Za-z']+", prose.lower())
+            count = counts.setdefault(group.partition(":")[0], [0, 0, 0])
+            count[0] += len(words)
+            count[1] += sum(word in ("that", "which", "whose") for word in words)
+            count[2] += prose.count(", and ")
+    for group, (number, relative, comma) in counts.items():
+        assert 1000 * relative <= 10 * number, group
+        assert 1000 * comma <= 5 * number, group

@@ -67,11 +67,11 @@ def test_what_is_pasted_around_a_text_tells_its_code(capsys: Capture, text: str,
 @pytest.mark.parametrize(
     ("text", "deed"),
     [
-        (DOUBLE, "for 1d 0h does not ask again in the region under a model that draws from this quota"),
-        (DOUBLE.replace("0,64", "64,0"), "for 1d 0h does not ask again in the zone under a model"),
-        ("Insufficient capacity", "for 3m 0s does not ask again in the zone under this provisioning model"),
+        (DOUBLE, "does not try again in the region under a model with this quota for 1d 0h"),
+        (DOUBLE.replace("0,64", "64,0"), "does not try again in the zone under a model with this quota for 1d 0h"),
+        ("Insufficient capacity", "does not try again in the zone under this provisioning model for 3m 0s"),
         ("invalid_grant: Bad Request", "tpudeploy stops"),
-        ("a \x1b[31mred\x1b[0m text", "for 30s does not ask again"),
+        ("a \x1b[31mred\x1b[0m text", "does not try again in the zone under this provisioning model for 30s"),
     ],
 )
 def test_it_says_what_is_done_where_and_for_how_long(capsys: Capture, text: str, deed: str) -> None:

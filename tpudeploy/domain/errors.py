@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 class TpudeployError(Exception):
     """The base class of every error that tpudeploy raises on purpose.
 
-    Nothing raises it itself: each error is of a subclass that has a code of its own. A program catches it to handle
-    all of them. `message` says what happened and why, `hint` says what to do.
+    It's never raised itself: each subclass has its own code. Catch it to handle all of them. `message` says what
+    happened and why, `hint` says what to do.
     """
 
     code: ClassVar[str] = "TPU0001"
@@ -130,8 +130,8 @@ class ProfileNotFound(ConfigError):
 class PinsUnreadable(ConfigError):
     """The lock file cannot be read.
 
-    The file is not the JSON document that tpudeploy wrote: a person edited it, or a merge left its conflict
-    markers. The file is unchanged, and nothing was done.
+    The file isn't the JSON document tpudeploy wrote: it was edited, or a merge left conflict markers. Nothing was
+    changed.
     """
 
     code = "TPU1002"
@@ -140,8 +140,7 @@ class PinsUnreadable(ConfigError):
 class PinsTooNew(ConfigError):
     """A later version of tpudeploy wrote the lock file.
 
-    Its `format` is one that this version does not know, so this version cannot use its pins. The file is unchanged,
-    and nothing was done.
+    This version doesn't know the file's `format`, so it can't use the pins. Nothing was changed.
     """
 
     code = "TPU1003"
@@ -160,8 +159,7 @@ class UsageError(TpudeployError):
 class PlanError(TpudeployError):
     """A plan cannot be made or used.
 
-    This is the base class of the errors about plans. Nothing raises it itself: each error is of a subclass that has
-    a code of its own.
+    This is the base class of errors about plans. It's never raised itself: each subclass has its own code.
     """
 
     code = "TPU3000"
@@ -171,8 +169,8 @@ class PlanError(TpudeployError):
 class StalePlan(PlanError):
     """The plan is out of date.
 
-    The profile, the state or the slices have changed since the plan was made, so applying it would do something
-    that no one approved. Make a new plan.
+    The profile, the state or the slices have changed since the plan was made. Applying it would do something no one
+    approved. Make a new plan.
     """
 
     code = "TPU3001"
@@ -181,8 +179,8 @@ class StalePlan(PlanError):
 class Unapproved(PlanError):
     """The plan was not approved.
 
-    A pipeline applies only what a person approved: the plan on the merged pull request, or a fingerprint that
-    -accept names. No approval was found, or it was given to a plan that does something else.
+    A pipeline applies only an approved plan: the one on the merged pull request, or the fingerprint in -accept. There's
+    no approval, or it's for a different plan.
     """
 
     code = "TPU3006"
@@ -191,8 +189,7 @@ class Unapproved(PlanError):
 class CheckFailed(PlanError):
     """A check forbids the plan.
 
-    A check of the profile, or a policy in it such as lifecycle.prevent_destroy, does not allow what the plan would
-    do. Nothing was changed.
+    A check of the profile, or a policy such as lifecycle.prevent_destroy, doesn't allow the plan. Nothing was changed.
     """
 
     code = "TPU3002"
@@ -202,8 +199,8 @@ class CheckFailed(PlanError):
 class BudgetExceeded(PlanError):
     """A slice could exceed a budget, so it was not requested.
 
-    What was spent, what everything alive may cost until its end, and this slice until its end are together more than
-    a budget of the profile, of budgets.yaml or of -max-cost. What runs is untouched.
+    Money spent, plus the cost of everything alive until its end, plus this slice until its end is more than a budget of
+    the profile, of budgets.yaml or of -max-cost. Running slices are untouched.
     """
 
     code = "TPU3007"
@@ -223,8 +220,8 @@ class PlanUnreadable(PlanError):
 class PlanTooNew(PlanError):
     """Another version of tpudeploy saved the plan.
 
-    The `format` of the file is one that this version does not read: a saved plan is applied by the version that
-    made it. Nothing was done.
+    This version doesn't read the file's `format`. A saved plan is applied by the version that made it. Nothing was
+    done.
     """
 
     code = "TPU3005"
@@ -254,8 +251,8 @@ class StateError(TpudeployError):
 class StateLocked(StateError):
     """Another run holds the state lock.
 
-    Only one run at a time may change a deployment, because two would overwrite each other's state. The message
-    names the run that holds the lock.
+    Only one run at a time may change a deployment. Two would overwrite each other's state. The message names the lock's
+    owner.
     """
 
     code = "TPU4001"
@@ -269,8 +266,8 @@ class StateLocked(StateError):
 class StateConflict(StateError):
     """Another run wrote the state in between.
 
-    This run lost its lock while it worked (`force-unlock`, or a pause longer than the lock lasts), and another run
-    saved the state meanwhile. Nothing was overwritten: run the command again.
+    This run lost its lock (`force-unlock`, or a pause longer than the lock's lifetime). Meanwhile, another run saved
+    the state. Nothing was overwritten: run the command again.
     """
 
     code = "TPU4002"
@@ -279,8 +276,8 @@ class StateConflict(StateError):
 class StateUnreadable(StateError):
     """The state cannot be read.
 
-    It is not the JSON document that tpudeploy saved: a person edited it, or a disk or a copy damaged it. It is
-    unchanged, and earlier versions of it are kept.
+    It isn't the JSON document tpudeploy saved: it was edited, or a disk or a copy damaged it. It's unchanged. Earlier
+    versions are kept.
     """
 
     code = "TPU4003"
@@ -289,7 +286,7 @@ class StateUnreadable(StateError):
 class StateTooNew(StateError):
     """A later version of tpudeploy wrote the state.
 
-    Its `format` is one that this version does not know, so this version does not change it.
+    This version doesn't know the state's `format`, so it doesn't change it.
     """
 
     code = "TPU4004"
@@ -298,8 +295,8 @@ class StateTooNew(StateError):
 class StateElsewhere(StateError):
     """The state was moved to another backend.
 
-    `state migrate` moved it, and left a marker where it was, so that no two states own one slice. Use the state where
-    it is now; `--backend` or `tpudeploy.toml` names it.
+    `state migrate` moved it and left a marker in its old place, so that one slice never has two states. Use the new
+    place: set it with `--backend` or in `tpudeploy.toml`.
     """
 
     code = "TPU4006"
@@ -319,8 +316,7 @@ class StateElsewhere(StateError):
 class RunUnreadable(StateError):
     """A benchmark run cannot be read.
 
-    The file of the run, in .tpudeploy/runs, is not what was written when it was measured. It is unchanged, and the
-    other runs are not affected.
+    The run's file in .tpudeploy/runs was changed after the measurement. Other runs aren't affected.
     """
 
     code = "TPU4005"
@@ -329,8 +325,8 @@ class RunUnreadable(StateError):
 class CloudError(TpudeployError):
     """Google Cloud did not do what was requested.
 
-    A slice was not deleted within the time that the command waits for it, a zone did not answer a listing, or a log
-    could not be read. `refusal`, where there is one, says what Google answered.
+    A slice wasn't deleted in time, a zone didn't answer a listing, or a log couldn't be read. `refusal`, if set, is
+    Google's answer.
     """
 
     code = "TPU5000"
@@ -343,9 +339,8 @@ class CloudError(TpudeployError):
 class Fault(CloudError):
     """Google Cloud did not answer, or the effect of a call is unknown.
 
-    A call ended in a timeout, a broken connection or a server error. It may have been carried out all the same, so
-    it is never simply repeated: tpudeploy looks again at what exists. After several attempts it gives up with this
-    error.
+    A call ended in a timeout, a broken connection or a server error. The call may have succeeded anyway, so tpudeploy
+    never just repeats it but lists what exists. After several attempts it stops with this error.
     """
 
     code = "TPU5001"
@@ -365,9 +360,9 @@ class Fault(CloudError):
 class Refused(CloudError):
     """Google Cloud refused the request in this place.
 
-    The zone has no capacity or no quota for the slice, or it does not offer the accelerator type or the
-    provisioning model. `apply` records the refusal and asks the next place, so that this error reaches only
-    programs that call the cloud adapter themselves.
+    The zone has no capacity or no quota for the slice, or it doesn't offer the accelerator type or the provisioning
+    model. `apply` records the refusal and tries the next place, so only programs that call the cloud adapter directly
+    get this error.
     """
 
     code = "TPU5002"
@@ -376,8 +371,8 @@ class Refused(CloudError):
 class Denied(CloudError):
     """Google Cloud refused the request, and would in every place.
 
-    An API is not enabled, or a role or valid credentials are missing. Another zone does not help: a person has to
-    change that first.
+    An API is not enabled, or a role or valid credentials are missing. Another zone doesn't help. Fix it, then run the
+    command again.
     """
 
     code = "TPU5003"
@@ -386,8 +381,8 @@ class Denied(CloudError):
 class CapacityTimeout(TpudeployError):
     """No slice was granted in time.
 
-    Until the time of the run was over, each allowed zone refused the request or kept it in its queue. The requests
-    remain, and the next apply continues with them.
+    Each allowed zone refused the request or kept it queued until the run's timeout. The requests remain; the next apply
+    continues with them.
     """
 
     code = "TPU5004"
@@ -397,8 +392,8 @@ class CapacityTimeout(TpudeployError):
 class ServingError(TpudeployError):
     """The slice exists, but vLLM does not serve.
 
-    The startup script or vLLM ended with an error: a setup step, the image, a flag or too little memory. The
-    message quotes the line of the boot log that says so. The slice is kept.
+    The startup script or vLLM ended with an error: a setup step, the image, a flag or too little memory. The message
+    quotes the line of the boot log. The slice is kept.
     """
 
     code = "TPU6000"
@@ -407,8 +402,8 @@ class ServingError(TpudeployError):
 class StillStarting(ServingError):
     """The server did not answer in time.
 
-    The slice was granted. Its machine still pulled the image, loaded weights or compiled when the time of the run
-    was over. The slice is kept, and the next apply continues.
+    The slice was granted. Its machine was still pulling the image, loading weights or compiling at the run's timeout.
+    The slice is kept. The next apply continues.
     """
 
     code = "TPU6002"
@@ -417,9 +412,9 @@ class StillStarting(ServingError):
 class NotInEffect(ServingError):
     """The server does not run with the declared settings.
 
-    The server answers, but its API, its metrics or its log show another value than the profile declares, for
-    example a shorter max_model_len. It keeps its endpoint, and applying the same profile again does not change it.
-    Or its replicas serve, and the router on this machine does not answer.
+    The server answers, but its API, its metrics or its log show another value than the profile declares, for example a
+    shorter max_model_len. It keeps its endpoint. Applying the same profile again doesn't change it. Or the replicas
+    serve but the router on this machine doesn't answer.
     """
 
     code = "TPU6003"
@@ -429,9 +424,9 @@ class NotInEffect(ServingError):
 class NotObserved(ServingError):
     """The server was reached, and gave no answer that shows whether it serves.
 
-    It accepts connections, and then stalls, sends a byte now and then, redirects, or refuses. Its machine reported a
-    completion at its last start, which is older and proves nothing about now. The server may be overloaded or hang, or
-    another program answers at its address. Nothing was changed.
+    It accepts connections but stalls, sends a byte now and then, redirects or refuses. The machine's last reported
+    completion is too old to prove anything. The server may be overloaded or hang, or another program answers at its
+    address. Nothing was changed.
     """
 
     code = "TPU6008"
@@ -440,8 +435,8 @@ class NotObserved(ServingError):
 class StillDraining(ServingError):
     """The deployment serves, and the slice that it replaced is not released yet.
 
-    Clients may still use the previous slice for a while after a blue-green change, and the time of the run was over
-    before that. Both slices are billed until the next apply releases the previous one.
+    After a blue-green change, clients may use the previous slice for a while. The run's timeout came first. Both slices
+    are billed until the next apply deletes the previous one.
     """
 
     code = "TPU6007"
@@ -472,9 +467,8 @@ class RolledBack(ServingError):
 class ChangeNotAcknowledged(ServingError):
     """A running node did not pick up a change.
 
-    The changed server is in the node's metadata, but the node did not acknowledge it within a few minutes, or
-    reports nothing at all. It still runs the previous server. A reset of the node applies the change, if that is
-    approved.
+    The changed server is in the node's metadata, but the node didn't acknowledge it within a few minutes, or sends no
+    reports at all. It still runs the previous server. A reset of the node, if approved, applies the change.
     """
 
     code = "TPU6006"
@@ -487,7 +481,7 @@ class ForgeError(TpudeployError):
     """GitHub refused a request.
 
     A comment, a check or an issue could not be read or written: the token has expired or lacks a permission, or the
-    repository has another name. No slice was touched by that.
+    repository has another name. No slice was changed.
     """
 
     code = "TPU7000"
@@ -496,8 +490,7 @@ class ForgeError(TpudeployError):
 class ForgeFault(ForgeError):
     """GitHub did not answer.
 
-    The connection failed, or GitHub answered with a server error or a rate limit, each time that it was asked. No
-    slice was touched by that.
+    Every attempt ended in a failed connection, a server error or a rate limit. No slice was changed.
     """
 
     code = "TPU7001"
@@ -520,8 +513,7 @@ class QueryFailed(TpudeployError):
 class BenchFailed(TpudeployError):
     """The load client ended without a result.
 
-    The installed program that -driver names ended with an error, or wrote a result that cannot be read. The cells
-    that were measured before are kept.
+    The -driver program ended with an error or wrote an unreadable result. Cells measured before are kept.
     """
 
     code = "TPU6010"
@@ -539,7 +531,7 @@ class OutputFailed(TpudeployError):
 class ScenarioInvalid(TpudeployError):
     """The scenario of the emulator is invalid.
 
-    It is not YAML, or it names a fault, an option or a value that the emulator does not have. Nothing was started.
+    It isn't YAML, or it contains an unknown fault, option or value. Nothing was started.
     """
 
     code = "TPU7003"
@@ -548,8 +540,8 @@ class ScenarioInvalid(TpudeployError):
 class EmulatorRunning(TpudeployError):
     """An emulator is already running.
 
-    `emulator start` runs one emulator for each user, so that every terminal finds the same one. The message names its
-    process and its address.
+    `emulator start` runs one emulator per user, so every terminal finds the same one. The message names its process and
+    address.
     """
 
     code = "TPU7002"
@@ -565,8 +557,8 @@ class EmulatorRunning(TpudeployError):
 class Bug(TpudeployError):
     """A bug in tpudeploy stopped the run.
 
-    An exception was raised that tpudeploy does not expect. The message names a file with the details to report. The
-    state is saved after each step, so running the command again is safe.
+    An unexpected exception was raised. The message names a file with the details to report. The state is saved after
+    each step, so it's safe to run the command again.
     """
 
     code = "TPU0070"
@@ -576,7 +568,7 @@ class Bug(TpudeployError):
 class Interrupted(TpudeployError):
     """The run was interrupted.
 
-    Ctrl-C or a signal ended it. What it began is saved, and the next run continues it.
+    Ctrl-C or a signal ended it. Its progress is saved; the next run continues from there.
     """
 
     code = "TPU0130"

@@ -26,22 +26,22 @@ _DETECTED: Mapping[str, str] = {
     "provisioning-stuck": f"""The slice stays PROVISIONING and never comes up
 
 Its machines appear and disappear, and Google reports no error. After {duration(Patience().provisioning)}
-tpudeploy deletes the slice and asks the next place.
+tpudeploy deletes the slice and tries the next place.
 
-What clears it: other zones, or another model in placement.provisioning.""",
+What clears it: other zones or another model in placement.provisioning.""",
     "host-fault": f"""The host of a slice was reported as faulty
 
-A person reported the machine of a slice with `tpudeploy report-host`. Google may grant the same machine again, so the
-place is held back for {duration(hold_seconds(HOST_FAULT, 1))}, and for twice as long each further time.
+A person reported the machine of a slice with `tpudeploy report-host`. Google may grant the same machine again, so
+tpudeploy avoids the place for {duration(hold_seconds(HOST_FAULT, 1))}, twice as long each further time.
 
-What clears it: time, other zones, or another model in placement.provisioning.""",
-    "unanswered": f"""A request was not answered, and no slice appeared
+What clears it: time, other zones or another model in placement.provisioning.""",
+    "unanswered": f"""A request was not answered and no slice appeared
 
-Google answered it with an error of its own (503), or the reply was lost. The request may have been carried out,
-so tpudeploy looks for its slice for {duration(Patience().grace)} before it asks the next place. It asks this place
-again after {duration(Patience().grace)}, and after twice as long each further time, up to 10 min.
+Google answered with a server error (503), or the reply was lost. The request may have succeeded, so tpudeploy looks
+for its slice for {duration(Patience().grace)} before it tries the next place. It retries this place after
+{duration(Patience().grace)}, with exponential backoff up to 10 min.
 
-What clears it: nothing is wrong with the profile. Allow more zones, and see https://status.cloud.google.com.""",
+What clears it: allow more zones; see https://status.cloud.google.com. The profile is fine.""",
 }
 
 
@@ -148,7 +148,7 @@ def _error_page(cls: type[errors.TpudeployError], refusals: Iterable[Iterable[Re
     paragraphs = (
         _page(cls.code, title.rstrip("."), " ".join(cause.split())),
         f"The library raises {cls.__name__}; the command line exits {cls.exit_code}.",
-        f"Refusals that are raised as it: {kinds}. `tpudeploy explain REFUSAL` describes one." if kinds else "",
+        f"Refusals raised as it: {kinds}. `tpudeploy explain REFUSAL` describes one." if kinds else "",
     )
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
@@ -175,13 +175,13 @@ _SURFACES: Mapping[str, str] = {
 _SCOPES: Mapping[RefusalScope, str] = {
     RefusalScope.PAIR: "in the zone under this provisioning model",
     RefusalScope.ZONE: "in the zone",
-    RefusalScope.ZONE_QUOTA: "in the zone under a model that draws from this quota",
+    RefusalScope.ZONE_QUOTA: "in the zone under a model with this quota",
     RefusalScope.REGION: "in the region",
-    RefusalScope.REGION_QUOTA: "in the region under a model that draws from this quota",
+    RefusalScope.REGION_QUOTA: "in the region under a model with this quota",
     RefusalScope.REGION_RESOURCES: "in the region, unless a slice of yours there is deleted",
     RefusalScope.PROJECT: "anywhere in the project",
 }
-_NAMED_BY_TEXT = "in the zone or region that the text names under a model that draws from this quota"
+_NAMED_BY_TEXT = "in the zone or region named in the text, under a model with this quota"
 
 
 def _refusal_page(row: RefusalRow, text: str = "", scope: RefusalScope | None = None) -> str:
@@ -201,7 +201,7 @@ def _heading(row: RefusalRow, text: str) -> str:
     if text:
         return "Google said"
     code = f" ({row.code.name})" if row.code is not None else ""
-    return f"Google says{code}{'' if row.is_recorded else ', in a text that is not published, such as'}"
+    return f"Google says{code}{'' if row.is_recorded else '. The exact text is not published; for example'}"
 
 
 def _quote(row: RefusalRow, text: str) -> str:
@@ -220,4 +220,4 @@ def _reaction(row: RefusalRow, scope: RefusalScope | None) -> str:
         case Remedy.NEXT_ZONE if not row.holds:
             return "deletes the remains and asks again, in the same place first"
         case Remedy.NEXT_ZONE | Remedy.DROP_ZONE:
-            return f"asks the next place, and for {duration(row.holds)} does not ask again {speaks_of}"
+            return f"tries the next place. It does not try again {speaks_of} for {duration(row.holds)}"

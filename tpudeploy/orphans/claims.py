@@ -24,21 +24,19 @@ NOT_SEARCHED = "TPU3011"
 EXPLANATIONS: Mapping[str, CodePage] = {
     UNTRACKED: CodePage(
         "Slices of this deployment that no state tracks",
-        "The deployment has no state here, but the project has slices that carry its name: the state was lost, or "
-        "it is in another folder, in a bucket or with a colleague. An apply would create more slices beside them, "
-        "so it stops. Work with the state that tracks them (--chdir, or -backend and backend in tpudeploy.toml): a "
-        "fresh clone has no local states, nor the marker that `state migrate` leaves, and two states of one slice "
-        "undo each other's changes. Only where the state is lost, adopt them (apply -adopt), which writes a new one, "
-        "or remove them (gc -foreign). If they belong to someone else, choose another name in the profile. "
-        "With -adopt, a deployment without such slices is an error: nothing is "
-        "requested instead of what was to be adopted.",
+        "The deployment has no state here, but the project has slices with its name. The state was lost, or it's "
+        "in another folder, in a bucket or with a colleague. apply stops instead of creating more slices beside "
+        "them. Use the state that tracks them (--chdir, or -backend and backend in tpudeploy.toml). A fresh clone"
+        " has no local states, nor the marker of `state migrate`; two states of one slice undo each other's "
+        "changes. Only if the state is lost, adopt the slices (apply -adopt writes a new state) or remove them "
+        "(gc -foreign). If they belong to someone else, choose another name in the profile. With -adopt, a "
+        "deployment without such slices is an error and no slice is requested.",
         "tpudeploy apply -adopt PROFILE\ntpudeploy gc -foreign PROFILE",
     ),
     NOT_SEARCHED: CodePage(
         "Slices without a state could not be searched for",
-        "A deployment without a state may have slices all the same, if its state was lost. Google Cloud did not "
-        "answer the search for them, or left out a zone. The plan continues as if there were none. `tpudeploy gc` "
-        "searches again.",
+        "If the deployment's state was lost, its slices may still exist. Google Cloud didn't answer the search "
+        "for them, or left out a zone. The plan assumes there are none. `tpudeploy gc` searches again.",
         "tpudeploy gc PROFILE",
     ),
 }

@@ -21,11 +21,11 @@ NO_ROOM = "TPU3021"
 EXPLANATIONS: Mapping[str, CodePage] = {
     NO_ROOM: CodePage(
         "There is no room for a replacement beside what it replaces",
-        "With lifecycle.replace: create-before-destroy the new slice has to exist before the old one is deleted, "
-        "which takes room for both. A full quota has none, and a reservation does not say whether it has any. "
-        "Delete the old slice first, as below (nothing serves until the new one does); restart the server on the "
-        "chips that it has, for a serving change (lifecycle: {update: in-place}); allow a zone or a provisioning "
-        "model that draws from another quota; or ask for more quota, which `tpudeploy zones` shows.",
+        "With lifecycle.replace: create-before-destroy, the new slice exists before the old one is deleted. The "
+        "quota has no room for both, or it's a reservation of unknown size. Delete the old slice first, as below "
+        "(no server runs until the new one does). For a serving change, restart the server on the same chips "
+        "(lifecycle: {update: in-place}). Or allow a zone or provisioning model with another quota, or request "
+        "more quota. `tpudeploy zones` shows it.",
         "lifecycle: {replace: destroy-before-create}",
     ),
 }

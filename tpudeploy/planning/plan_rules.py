@@ -20,22 +20,21 @@ ONLY_HERE = "TPU3024"
 EXPLANATIONS: Mapping[str, CodePage] = {
     UNREACHABLE_END: CodePage(
         "lifecycle.end comes before the server can serve",
-        "The chips are billed from the grant on, and the server serves once image and weights are there and the graphs "
-        "are compiled. A deployment that ends before that would be paid for nothing, so nothing is requested.",
+        "Chips are billed from the grant, but the server serves only after the image pull, the weights and the "
+        "compilation. The deployment would end before that, so no slice is requested.",
         "lifecycle: {end: 24h}",
     ),
     ONLY_HERE: CodePage(
         "Only this computer starts the deployment in the morning",
-        "At the end of its hours a machine is deleted, and cannot start itself. `apply` starts it again, and reads the "
-        "state for that. This state is in a folder of this computer, so nothing starts the deployment while the "
-        "computer is off.",
+        "At the end of its hours, the machine is deleted. Only `apply` starts a new one, and it needs the state. "
+        "The state is in a folder of this computer, so the deployment doesn't start while the computer is off.",
         "tpudeploy state migrate NAME gs://BUCKET",
     ),
     RENAMED: CodePage(
         "Another deployment has exactly what this profile declares",
-        "This profile has no state, and the slices of another deployment match it in every attribute. If the "
-        "profile was renamed, rename its state too; otherwise its slices remain, and others are bought. If both "
-        "deployments are meant to exist, there is nothing to do.",
+        "This profile has no state, but the slices of another deployment match it in every attribute. If you "
+        "renamed the profile, rename its state too. Otherwise, the old slices remain and new ones are bought. If "
+        "you want both deployments, ignore this.",
         "tpudeploy state mv OLD NEW",
     ),
 }

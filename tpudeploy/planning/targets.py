@@ -19,9 +19,8 @@ PARTIAL = "TPU3020"
 EXPLANATIONS: Mapping[str, CodePage] = {
     PARTIAL: CodePage(
         "The plan covers only a part of the deployments",
-        "-target leaves everything else as it is, whatever the profiles say about it. It is meant for exceptions: "
-        "a replica that has to change first, or an error that has to be repaired. Plan without it afterwards to "
-        "see what remains.",
+        "-target ignores every other difference between profiles and deployments. It's meant for exceptions, such"
+        " as changing one replica first or repairing an error. Afterwards, plan without it to see what remains.",
         "tpudeploy plan PROFILE",
     ),
 }

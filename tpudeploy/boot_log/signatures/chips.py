@@ -50,9 +50,9 @@ ROWS: tuple[Signature, ...] = (
         what="The machine's chips do not start",
         pattern=r"TPU initialization failed:[^\n]*START_SESSION failed",
         remedy=(
-            "The machine shows its chips and cannot use them, and a reboot does not help. Report it with "
-            "`tpudeploy report-host NAME[0]`, and run `tpudeploy apply` again, which asks another place. Its cause is "
-            "not known; it was seen on ct6e-standard-4t."
+            "The machine shows its chips but can't use them. A reboot doesn't help. Report it with `tpudeploy "
+            "report-host NAME[0]`, then run `tpudeploy apply` again to try another place. Its cause isn't known; "
+            "it was seen on ct6e-standard-4t."
         ),
         is_hardware=True,
         example="TPU initialization failed: GRPC_ERROR error message: START_SESSION failed",
@@ -97,8 +97,8 @@ ROWS: tuple[Signature, ...] = (
         ),
         remedy=(
             "Run the container in the host's network (--net=host; tpudeploy's own does), and keep firewalls and "
-            "proxies off 169.254.169.254: set NO_PROXY to metadata.google.internal if a proxy is set in serving.env. "
-            "On a machine that is no TPU VM there is no such server."
+            "proxies off 169.254.169.254: set NO_PROXY to metadata.google.internal if a proxy is set in "
+            "serving.env. Only a TPU VM has such a server."
         ),
         # googleapis/google-auth-library-python issue 211
         example=(
@@ -114,8 +114,8 @@ ROWS: tuple[Signature, ...] = (
             r"|No module named 'libtpu'|[Cc]ould not (?:find|load) (?:the )?libtpu"
         ),
         remedy=(
-            "Name an image of vLLM for TPU in serving.image, such as vllm/vllm-tpu, which brings libtpu. Remove "
-            "TPU_LIBRARY_PATH from serving.env if it is set: it points at a file that is not in the container."
+            "Name an image of vLLM for TPU in serving.image, such as vllm/vllm-tpu; it contains libtpu. Remove "
+            "TPU_LIBRARY_PATH from serving.env if it's set: it points at a missing file."
         ),
         # pytorch/xla issue 8133; jax _src/xla_bridge.py
         example="RuntimeError: Unable to initialize backend 'tpu': INTERNAL: Failed to open /usr/lib/libtpu.so",
@@ -128,9 +128,9 @@ ROWS: tuple[Signature, ...] = (
             r"|Failed to establish SliceBuilder|slice_builder.{0,80}(?:DEADLINE|timed out|failed)"
         ),
         remedy=(
-            "Run the container with --privileged and --net=host (tpudeploy's own does), and one process on the chips. "
-            "On a slice of several hosts all of them must start. If it is so already, the machine is broken: report "
-            "it with `tpudeploy report-host NAME[0]`, and run `tpudeploy apply -replace ADDRESS`."
+            "Run the container with --privileged and --net=host (tpudeploy's own does), with one process on the "
+            "chips. On a slice of several hosts, all must start. If that's already so, the machine is broken: "
+            "report it with `tpudeploy report-host NAME[0]`, and run `tpudeploy apply -replace ADDRESS`."
         ),
         # vllm-project/vllm issue 16243; google/gemma_pytorch issue 25
         example="RuntimeError: Unable to initialize backend 'tpu': INTERNAL: Failed to get global TPU topology.",
@@ -144,8 +144,8 @@ ROWS: tuple[Signature, ...] = (
         ),
         remedy=(
             "Is this a TPU VM, and are its devices passed to the container (--privileged)? `ls /dev/vfio` on the "
-            "machine lists them. If it is empty, the machine is broken: report it with "
-            "`tpudeploy report-host NAME[0]`, and run `tpudeploy apply` again."
+            "machine lists them. If it's empty, the machine is broken. Report it with `tpudeploy report-host "
+            "NAME[0]`, then run `tpudeploy apply` again."
         ),
         is_hardware=True,
         example="Failed to detect number of TPUs: [Errno 2] No such file or directory: '/dev/vfio'",
@@ -170,8 +170,8 @@ ROWS: tuple[Signature, ...] = (
         pattern=r"TPU initialization failed|Unable to initialize backend 'tpu'|TPU backend initialization failed",
         remedy=(
             "The line has the runtime's own reason. Check that one container uses the chips (`docker ps`), with "
-            "--privileged and --net=host, that serving.env sets no TPU_ variable that the machine sets itself, and "
-            "that serving.image is built for the generation. If it persists on this machine alone: `tpudeploy apply "
+            "--privileged and --net=host, serving.env sets no TPU_ variable of the machine itself, and "
+            "serving.image is built for the generation. If it persists on this machine alone: `tpudeploy apply "
             "-replace ADDRESS` requests another slice."
         ),
         # jax _src/xla_bridge.py; jax-ml/jax issue 21761

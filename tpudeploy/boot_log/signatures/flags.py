@@ -51,7 +51,7 @@ ROWS: tuple[Signature, ...] = (
         name="kv-heads-not-divisible",
         what="The chips cannot share the KV heads equally",
         pattern=r"in get_padded_num_heads$|line \d+, in get_padded_num_heads",
-        remedy="Choose a serving.tensor_parallel_size that divides the model's KV heads, or is a multiple of them.",
+        remedy="Choose a divisor or a multiple of the model's KV heads for serving.tensor_parallel_size.",
         example='  File "/workspace/tpu_inference/tpu_inference/utils.py", line 337, in get_padded_num_heads',
     ),
     Signature(
@@ -112,7 +112,7 @@ ROWS: tuple[Signature, ...] = (
     ),
     Signature(
         name="parser-of-other-model",
-        what="The reasoning parser looks for tokens that the model's tokenizer does not have",
+        what="The reasoning parser looks for tokens missing from the model's tokenizer",
         pattern=r"reasoning parser could not locate think start/end tokens in the tokenizer",
         remedy="Set serving.args.reasoning_parser to that of the model's family (gemma4 for Gemma 4), or leave it out.",
         # vLLM reasoning/basic_parsers.py
@@ -151,7 +151,7 @@ ROWS: tuple[Signature, ...] = (
             r"|The implementation of the draft model must be the same as the target model"
         ),
         remedy=(
-            "TPU has ngram, eagle3, dflash and mtp, and all but ngram need a draft model for this target. Correct "
+            "TPU has ngram, eagle3, dflash and mtp. All but ngram need a draft model for this target. Correct "
             "serving.args.speculative_config (its field `model` names the draft), or leave it out."
         ),
         # tpu_inference runner/tpu_runner.py; vLLM config/speculative.py
@@ -185,7 +185,7 @@ ROWS: tuple[Signature, ...] = (
     ),
     Signature(
         name="mla-switches",
-        what="A model with latent attention (MLA) needs two switches, and one of them is missing",
+        what="A model with latent attention (MLA) needs two switches; one is missing",
         pattern=r"MLA models require both",
         remedy=(
             "Set both: NEW_MODEL_DESIGN: '1' in serving.env, and in serving.args.additional_config "
@@ -240,7 +240,7 @@ ROWS: tuple[Signature, ...] = (
             r"(?:\[Errno 98\]|ZMQError:).*[Aa]ddress already in use|port is already allocated"
             r"|failed to bind (?:host )?port.*address already in use|listen tcp\S* \S+: bind: address already in use"
         ),
-        remedy="Stop the container that holds it, or set another serving.port.",
+        remedy="Stop the other container, or set another serving.port.",
         example="OSError: [Errno 98] Address already in use",
     ),
 )

@@ -15,8 +15,8 @@ ROWS: tuple[Signature, ...] = (
             r"|you are not in the authorized list|403 Forbidden: Please enable access to public gated repositories"
         ),
         remedy=(
-            "Accept the licence on the model's page with the account whose token this is, and name the token in "
-            "secrets.HF_TOKEN; `tpudeploy doctor` checks that it can be read."
+            "Accept the licence on the model's page with this token's account. Name the token in "
+            "secrets.HF_TOKEN; `tpudeploy doctor` checks access to it."
         ),
         example=(
             "huggingface_hub.errors.GatedRepoError: 401 Client Error. Cannot access gated repo for url "
@@ -30,7 +30,7 @@ ROWS: tuple[Signature, ...] = (
             r"Invalid credentials in Authorization header|Invalid user token|User Access Token .{0,80} is expired"
         ),
         remedy=(
-            "Put a valid token with read access into the secret that secrets.HF_TOKEN names: this one is wrong, "
+            "Put a valid token with read access into the secret behind secrets.HF_TOKEN: this one is wrong, "
             "expired or revoked. Look for a space or newline at its end."
         ),
         # huggingface_hub utils/_http.py: hf_raise_for_status
@@ -67,7 +67,7 @@ ROWS: tuple[Signature, ...] = (
             r"|We had to rate limit you"
         ),
         remedy=(
-            "Wait some minutes, and name a token in secrets.HF_TOKEN: without one all machines behind an address "
+            "Wait some minutes. Name a token in secrets.HF_TOKEN: without one, all machines behind an address "
             f"share a small limit. {_MIRROR}"
         ),
         # huggingface_hub utils/_http.py: hf_raise_for_status
@@ -126,7 +126,7 @@ ROWS: tuple[Signature, ...] = (
     ),
     Signature(
         name="checkpoint-incomplete",
-        what="The checkpoint lacks a file that the engine needs",
+        what="The checkpoint lacks a required file",
         pattern=(
             r"does not appear to have (?:a )?files? named|EntryNotFoundError: 404 Client Error|Entry Not Found for url"
             r"|Cannot find any model weights with|No model weights found in|Cannot find any \S+ files in"
@@ -134,9 +134,9 @@ ROWS: tuple[Signature, ...] = (
             r"|No such file or directory: \"?[^\"\n]*\.safetensors|Weight files referenced in index but missing"
         ),
         remedy=(
-            "Look at the model's files: safetensors, config.json and a tokenizer belong there (GGUF alone does not "
-            "serve). In a bucket or folder of your own, copy the whole checkpoint again, and point model.id or "
-            "model.mirror at the folder that holds config.json."
+            "Look at the model's files: safetensors, config.json and a tokenizer belong there (GGUF alone does "
+            "not serve). In a bucket or folder of your own, copy the whole checkpoint again. Point model.id or "
+            "model.mirror at the folder of config.json."
         ),
         # vLLM model_executor/model_loader/default_loader.py
         example="RuntimeError: Cannot find any model weights with `/models/gemma`",
@@ -165,8 +165,8 @@ ROWS: tuple[Signature, ...] = (
         what="vLLM could not read the model's configuration",
         pattern=r"Invalid repository ID or local directory specified",
         remedy=(
-            "vLLM says the same for a wrong model.id, a refused token and a hub that is not reached; this log does not "
-            "show which. Check model.id, secrets.HF_TOKEN and the machine's way out, in this order."
+            "vLLM prints the same for a wrong model.id, a refused token and an unreachable hub; this log doesn't "
+            "show the difference. Check model.id, secrets.HF_TOKEN and the machine's way out, in this order."
         ),
         # vLLM transformers_utils/config.py
         example=(

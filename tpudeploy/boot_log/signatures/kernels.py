@@ -101,8 +101,8 @@ ROWS: tuple[Signature, ...] = (
             r"|isinstance\(\S+, torchax|\btorchax\b.*(?:not (?:implemented|supported)|NotImplementedError)"
         ),
         remedy=(
-            "It is a bug of the image, and no setting avoids it: take a newer serving.image, in which the model may "
-            "run natively, or serve another model."
+            "It's a bug of the image and no setting avoids it. Use a newer serving.image, where the model may run"
+            " natively, or serve another model."
         ),
         # vllm-project/tpu-inference issue 3350
         example="AttributeError: 'Tensor' object has no attribute '_elem'",

@@ -32,9 +32,7 @@ ROWS: tuple[Signature, ...] = (
             r"|failed to be inspected)|No model architectures are specified|Cannot find model module\. "
             r"|The Transformers implementation of \S+ is not compatible with vLLM"
         ),
-        remedy=(
-            "Take a newer serving.image, or another model: `tpudeploy size` names the families that are known to run."
-        ),
+        remedy=("Take a newer serving.image, or another model: `tpudeploy size` names the families known to run."),
         # vLLM model_executor/models/registry.py
         example=(
             "ValueError: Model architectures ['Gemma9ForCausalLM'] are not supported for now. Supported architectures: "
@@ -43,13 +41,14 @@ ROWS: tuple[Signature, ...] = (
     ),
     Signature(
         name="remote-code",
-        what="The model brings code of its own, which vLLM runs only where the profile allows it",
+        what="The model brings its own code; vLLM runs it only if the profile allows it",
         pattern=(
             r"requires you to execute the configuration file in that repo|trust_remote_code=True"
             r"|contains custom code which must be executed"
         ),
         remedy=(
-            "Read that code, and set serving.args.trust_remote_code if you trust it; or take a model that needs none."
+            "Read the code. If you trust it, set serving.args.trust_remote_code; otherwise use a model without "
+            "its own code."
         ),
         # vLLM transformers_utils/config.py
         example=(
@@ -76,7 +75,7 @@ ROWS: tuple[Signature, ...] = (
         name="tokenizer-missing",
         what="The checkpoint has no tokenizer",
         pattern=r"Couldn't instantiate the backend tokenizer from one of|Can't load tokenizer for '",
-        remedy="Name one in serving.args.tokenizer, or use a checkpoint that has its own.",
+        remedy="Name one in serving.args.tokenizer, or use a checkpoint with its own.",
         example="ValueError: Couldn't instantiate the backend tokenizer from one of: (1) a `tokenizers` library ...",
     ),
     Signature(
@@ -102,7 +101,7 @@ ROWS: tuple[Signature, ...] = (
             r"|compressed-tensors scheme for .* is not yet supported in the JAX path"
         ),
         remedy=(
-            "Take a checkpoint in bfloat16, or one that tpu_inference runs: compressed-tensors in fp8 or int8, or awq "
+            "Take a checkpoint in bfloat16, or one for tpu_inference: compressed-tensors in fp8 or int8, or awq "
             "with a newer serving.image. gptq and bitsandbytes are for GPUs."
         ),
         example="ValueError: awq quantization is currently not supported in tpu.",

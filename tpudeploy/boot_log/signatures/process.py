@@ -45,7 +45,7 @@ ROWS: tuple[Signature, ...] = (
             r"|\bOOMKilled\b"
         ),
         remedy=(
-            "Use a slice whose hosts have more memory, or load less at once: model.mirror onto the disk instead of "
+            "Use a slice with more memory per host, or load less at once: model.mirror onto the disk instead of "
             f"memory, a smaller or quantized checkpoint. {_SHARED}"
         ),
         # Linux mm/oom_kill.c
@@ -88,9 +88,9 @@ ROWS: tuple[Signature, ...] = (
         what="The machine may not read a bucket",
         pattern=r"\b(?:Forbidden|403)\b.{0,300}does not have storage\.(?:objects|buckets)\.\w+ access",
         remedy=(
-            "Grant the VM's service account roles/storage.objectViewer on the bucket that the line names, or "
-            "roles/storage.objectUser if the server writes there, and check the bucket's name: Google answers the same "
-            "where it does not exist."
+            "Grant the VM's service account roles/storage.objectViewer on the bucket named in the line "
+            "(roles/storage.objectUser if the server writes there). Check the bucket's name too: Google answers "
+            "the same if it doesn't exist."
         ),
         # cloud.google.com/storage/docs/troubleshooting
         example=(
@@ -108,9 +108,9 @@ ROWS: tuple[Signature, ...] = (
             r"|error: subprocess-exited-with-error"
         ),
         remedy=(
-            "The package that the line names does not exist in that version for the image's Python, or PyPI is not "
-            "reached. Correct the requirement, or take a serving.image that contains it: the image of vllm/vllm-tpu "
-            "needs no installation."
+            "The package doesn't exist in that version for the image's Python, or PyPI can't be reached. Correct "
+            "the requirement, or use a serving.image with the package: the image of vllm/vllm-tpu needs no "
+            "installation."
         ),
         # pip _internal/resolution/resolvelib
         example="ERROR: No matching distribution found for vllm-tpu==9.9.9",
@@ -141,7 +141,7 @@ ROWS: tuple[Signature, ...] = (
     ),
     Signature(
         name="path-missing",
-        what="A file or folder that a setting names is not in the container",
+        what="A file or folder of a setting is not in the container",
         pattern=(
             r"^(?:\w+\.)*(?:FileNotFoundError|NotADirectoryError): \[Errno \d+\] [\w ]+: '(?P<path>/(?!dev/|proc/"
             r"|sys/)[^']+)'"
@@ -163,8 +163,8 @@ ROWS: tuple[Signature, ...] = (
             r"|.*undefined symbol|.*please install|.*is required|.*requires|.*version)"
         ),
         remedy=(
-            "Take a newer serving.image, or one of your own with the package: FROM the same image, and pip install. If "
-            "serving.args names what needs it (a plugin, a tokenizer mode, a load format), leave that out."
+            "Take a newer serving.image, or one of your own with the package: FROM the same image, and pip "
+            "install. If a plugin, tokenizer mode or load format in serving.args needs it, remove that."
         ),
         # CPython Python/import.c
         example="ModuleNotFoundError: No module named 'terratorch'",
@@ -179,9 +179,9 @@ ROWS: tuple[Signature, ...] = (
             r"|[Cc]annot provide a placement group|No available node types can fulfill"
         ),
         remedy=(
-            "The slice must have tensor_parallel_size times data_parallel_size chips, and each of its hosts must have "
-            "joined Ray: `tpudeploy logs` shows how far each worker came. Lower serving.tensor_parallel_size, or take "
-            "a larger tpu.type."
+            "The slice must have tensor_parallel_size times data_parallel_size chips, and all of its hosts must "
+            "have joined Ray: `tpudeploy logs` shows each worker's progress. Lower serving.tensor_parallel_size, "
+            "or take a larger tpu.type."
         ),
         # vLLM v1/executor/ray_utils.py
         example=(
@@ -214,9 +214,10 @@ ROWS: tuple[Signature, ...] = (
             r"|Failed core proc\(s\): \{[^}]*: -(?:11|6|4)\b"
         ),
         remedy=(
-            "No setting is known to cause it. The lines above it have the frame or the failed check: take another "
-            "serving.image (the newest release), and leave out what is experimental in serving.args and serving.env. "
-            "If the same profile runs elsewhere, `tpudeploy apply -replace ADDRESS` requests another machine."
+            "No setting is known to cause it. The lines above it have the frame or the failed check: use another "
+            "serving.image (the newest release) and remove experimental settings from serving.args and "
+            "serving.env. If the same profile runs elsewhere, `tpudeploy apply -replace ADDRESS` requests another"
+            " machine."
         ),
         # CPython Python/pylifecycle.c: faulthandler
         example="Fatal Python error: Segmentation fault",
@@ -263,7 +264,7 @@ ROWS: tuple[Signature, ...] = (
     ),
     Signature(
         name="ready-timeout",
-        what="The server was not ready in the time that the profile allows",
+        what="The server was not ready within the profile's timeout",
         pattern=r"The server was not healthy within (?P<seconds>\d{1,9}) s(?:; it was at: (?P<at>[^\n]*))?",
         remedy=_timeout,
         example="failed: The server was not healthy within 1800 s; it was at: Compiling graph 87",
@@ -274,8 +275,8 @@ ROWS: tuple[Signature, ...] = (
         what="The tokenizer has no chat template, so chat requests fail",
         pattern=r"default chat template is no longer allowed",
         remedy=(
-            "Set serving.args.chat_template to a template that lies in the container, or serve an instruction-tuned "
-            "checkpoint that brings its own. Requests to /v1/completions need none."
+            "Set serving.args.chat_template to a template in the container, or serve an instruction-tuned "
+            "checkpoint with its own. Requests to /v1/completions need none."
         ),
         # vLLM renderers/hf.py
         example=(
@@ -290,7 +291,7 @@ ROWS: tuple[Signature, ...] = (
         pattern=r"The server is healthy, but an? [a-z ]+ failed \(HTTP (?P<status>\d{3})\)",
         remedy=(
             "The answer is in the line. Read the container's log at that time: an engine that dies at its first "
-            "request mostly lacks room for a program that was not compiled at the start."
+            "request usually lacks room for a program compiled only then."
         ),
         example="failed: The server is healthy, but a completion failed (HTTP 500): Internal Server Error",
         is_consequence=True,
@@ -302,7 +303,7 @@ ROWS: tuple[Signature, ...] = (
             r"The supplied chat template .*(?:doesn't exist|failed to be opened)"
             r"|supplied chat template path doesn't exist"
         ),
-        remedy="Correct serving.args.chat_template, or mount the folder that holds the file (serving.volumes).",
+        remedy="Correct serving.args.chat_template, or mount the file's folder (serving.volumes).",
         # vLLM entrypoints/chat_utils.py
         example=(
             "ValueError: The supplied chat template string (/templates/chat.jinja) appears path-like, but doesn't "

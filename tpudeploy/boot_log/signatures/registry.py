@@ -12,8 +12,8 @@ def _conflict(match: re.Match[str], _: EngineFacts) -> str:
     name = match["name"]
     removed = f"`docker rm -f {name}`" if name else "`docker rm -f NAME`"
     return (
-        f"Remove the old container on the machine: {removed}. tpudeploy removes its own before it starts one; look for "
-        "one that was started by hand."
+        f"Remove the old container on the machine: {removed}. tpudeploy removes its own before it starts one, so this "
+        "one was started by hand."
     )
 
 
@@ -45,7 +45,7 @@ ROWS: tuple[Signature, ...] = (
         ),
         remedy=(
             "Grant the VM's service account roles/artifactregistry.reader on the repository, and check project, "
-            "location and repository in serving.image: the registry answers the same where they do not exist."
+            "location and repository in serving.image: the registry answers the same if they don't exist."
         ),
         # https://cloud.google.com/artifact-registry/docs/troubleshooting
         example=(
@@ -99,7 +99,7 @@ ROWS: tuple[Signature, ...] = (
         pattern=r"Cannot connect to the Docker daemon|The docker daemon did not answer within",
         remedy=(
             "Read `journalctl -u docker` on the machine. A full disk is a frequent cause (`df -h`): raise "
-            "tpu.boot_disk_size then, which takes a new slice."
+            "tpu.boot_disk_size then; this needs a new slice."
         ),
         # moby client/errors.go
         example="Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",

@@ -10,8 +10,8 @@ ROWS: tuple[Signature, ...] = (
         what="The VM's service account may not read a secret",
         pattern=r"The VM's service account \S+ may not read secret \S+",
         remedy=(
-            "Grant the VM's service account roles/secretmanager.secretAccessor on the secret; `tpudeploy doctor` names "
-            "both, and the command."
+            "Grant the VM's service account roles/secretmanager.secretAccessor on the secret; `tpudeploy doctor` "
+            "names both and prints the command."
         ),
         example=(
             "failed: The VM's service account vm@project.iam.gserviceaccount.com may not read secret hf-token: grant "
@@ -22,7 +22,7 @@ ROWS: tuple[Signature, ...] = (
         name="secret-missing",
         what="A secret does not exist, or is empty",
         pattern=r"Secret \S+ (?:does not exist: create it|is empty: add a version)",
-        remedy="Create the secret with a version that holds the value, or correct its name under secrets.",
+        remedy="Create the secret with a version for the value, or correct its name under secrets.",
         example="failed: Secret hf-token does not exist: create it, or correct its name in the profile. Google says: -",
     ),
     Signature(
@@ -46,8 +46,8 @@ ROWS: tuple[Signature, ...] = (
             r"|could not be fetched)"
         ),
         remedy=(
-            "The line says what is wrong with it. The VM's service account needs roles/storage.objectViewer on the "
-            "bucket, and the folder must hold the whole checkpoint, config.json included."
+            "The line says what's wrong with it. The VM's service account needs roles/storage.objectViewer on the"
+            " bucket. The folder must contain the whole checkpoint including config.json."
         ),
         example=(
             "failed: The mirror gs://bucket/weights/ holds no config.json: copy the model's files there, or correct "
@@ -59,8 +59,7 @@ ROWS: tuple[Signature, ...] = (
         what="The machine has no docker, and cannot install it",
         pattern=r"This machine has no docker, and apt-get could not install",
         remedy=(
-            "Take a runtime version whose image brings docker, or give the machine a way out (Cloud NAT) so that it "
-            "can install docker.io."
+            "Take a runtime version whose image brings docker, or add Cloud NAT, so the machine can install docker.io."
         ),
         example=(
             "failed: This machine has no docker, and apt-get could not install docker.io: it needs a way out (NAT) or "

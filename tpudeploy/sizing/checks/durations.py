@@ -46,9 +46,9 @@ def _drain_seconds(deployment: Deployment) -> float:
 @check_for(
     "TPU2005",
     "A duration that is shorter than a start",
-    "The chips are billed from the grant on, and the server serves once image and weights are there and the graphs are "
-    "compiled. A run that ends before that is paid for nothing, an end that comes as soon is nearly so, and a "
-    "health.timeout below it reports each start as failed. `tpudeploy size` shows how long a start takes.",
+    "Chips are billed from the grant, but the server serves only after the image pull, the weights and the "
+    "compilation. A shorter run costs money without serving; a health.timeout below the start time reports every "
+    "start as failed. `tpudeploy size` shows how long a start takes.",
     "placement: {max_run_duration: 12h}\nhealth: {timeout: 45m}",
 )
 def too_short(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -91,9 +91,10 @@ def nothing_to_renew(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2007",
     "A renewal that comes too late",
-    "With lifecycle.on_run_end: renew, the successor of a slice is requested before the end of its run: as early as a "
-    "grant (an hour, or the longest recent one), a start and a drain take together, but not before half of the run. "
-    "A successor that does not serve by the end leaves a gap, and one that is granted late cuts the drain short.",
+    "With lifecycle.on_run_end: renew, the successor of a slice is requested before the end of its run: as early "
+    "as a grant (an hour, or the longest recent one), a start and a drain take together, but not before half of "
+    "the run. If the successor doesn't serve by the end, there's a gap. If it's granted late, the drain is cut "
+    "short.",
     "placement: {max_run_duration: 12h}\nlifecycle: {on_run_end: renew}",
 )
 def late_renewal(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -121,9 +122,9 @@ def late_renewal(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2008",
     "A drain that leaves no time to serve",
-    "A slice whose run ends takes no new requests for as long as those that it has may take (lifecycle.drain_timeout, "
-    "15m if it is not set) and clients may use an endpoint that they have read (1m), if another replica or a successor "
-    "serves. Where start and drain fill the run, the slice is paid for and never takes a request.",
+    "Before its run ends, a slice stops accepting requests for the drain (lifecycle.drain_timeout, default 15m) "
+    "plus the time clients may use a stale endpoint (1m), if another replica or a successor serves. If start and "
+    "drain fill the run, you pay for a slice without serving a request.",
     "placement: {max_run_duration: 12h}\nlifecycle: {drain_timeout: 15m}",
 )
 def endless_drain(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -148,9 +149,8 @@ def endless_drain(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2009",
     "scale.cooldown is shorter than a start",
-    "The cool-down counts from the step. A replica that was added takes its share of the load only once it serves. "
-    "Where the cool-down is over by then, the load that called for that replica can call for another one in the "
-    "same minute.",
+    "The cooldown starts when a replica is requested, but the replica takes load only once it serves. If the "
+    "cooldown is over by then, the same load can request yet another replica.",
     "scale: {max: 4, cooldown: 20m}",
 )
 def short_cooldown(deployment: Deployment) -> Iterator[Diagnostic]:

@@ -22,9 +22,9 @@ _TAKEN = "fp8, awq and compressed-tensors (int8, fp8, int4)"
 @check_for(
     "TPU2122",
     "A quantization that the TPU platform refuses",
-    "vLLM's platform for TPU lists the quantizations that it runs: awq, fp8, compressed-tensors and some FP4 formats. "
-    'For others, such as gptq and bitsandbytes, the start ends with "quantization is currently not supported". The '
-    "method comes from the checkpoint's config, from its name, or from args.quantization.",
+    "vLLM's TPU platform runs awq, fp8, compressed-tensors and some FP4 formats. For others, such as gptq and "
+    'bitsandbytes, the start ends with "quantization is currently not supported". The method comes from the '
+    "checkpoint's config, from its name, or from args.quantization.",
     "model: {id: Qwen/Qwen3-8B-FP8}",
 )
 def refused_quantization(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -44,8 +44,8 @@ def refused_quantization(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2123",
     "A model id that differs from a known one in letter case alone",
-    "The hub's ids are case-sensitive for some clients and mirrors, and a name in other letters is cached a second "
-    "time. The model is sized as the known one.",
+    "Some hub clients and mirrors treat ids as case-sensitive. A second spelling is also cached twice. tpudeploy "
+    "sizes the model as the known one.",
     "model: {id: google/gemma-4-E2B-it}",
 )
 def other_case(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -76,9 +76,8 @@ def encoder_decoder(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2131",
     "A model that the engine refuses",
-    "The engine itself was asked about this model, with its own loader and KV cache, and refused it. The message has "
-    "its words; for a class that would load something else, it has what the class lacks. If the engine takes the model "
-    "with other settings, the hint names them.",
+    "The engine's own loader or KV cache code refused this model. The message quotes it, or names what the model "
+    "class lacks. If other settings work, the hint names them.",
     "model: {id: google/gemma-4-E2B-it}",
 )
 def refused_model(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -122,8 +121,8 @@ def _as_profile(settings: Mapping[str, object]) -> str:
 @check_for(
     "TPU2127",
     "A router that does not pass on the server's requests",
-    "smg passes on completions and embeddings. It answers 404 to /score, /classify and /pooling, and 500 to vLLM's "
-    "reply from /rerank, so no client would reach such a server. HAProxy and Envoy pass on any path.",
+    "smg passes on completions and embeddings. It answers 404 to /score, /classify and /pooling. It turns vLLM's "
+    "reply from /rerank into a 500. So clients couldn't use such a server. HAProxy and Envoy pass on any path.",
     "router: {kind: haproxy}",
 )
 def router_without_route(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -140,10 +139,9 @@ _ROLES: Mapping[str, str] = {"kv_producer": "prefill", "kv_consumer": "decode"}
 @check_for(
     "TPU2124",
     "One half of a prefill/decode pair",
-    "With kv_role kv_producer or kv_consumer, a server is one half of a pair: a proxy sends each request to prefill "
-    "first and then to decode. A profile describes one kind of server, and its router sends each request to one "
-    "replica, so tpudeploy cannot deploy the pair. Each half can be a deployment of its own, behind a proxy that you "
-    "run.",
+    "With kv_role kv_producer or kv_consumer, a server is one half of a pair: a proxy sends each request to "
+    "prefill first and then to decode. A profile describes one kind of server and its router sends each request "
+    "to one replica, so tpudeploy can't deploy the pair. Deploy each half on its own, behind your own proxy.",
     "serving: {args: {kv_transfer_config: null}}",
 )
 def half_a_pair(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -218,9 +216,9 @@ _TEMPLATE = "tool_chat_template_"
 @check_for(
     "TPU2125",
     "A setting of another model family",
-    "A tool or reasoning parser reads the format of the models that it was written for, and a chat template writes "
-    "it. With a model of another family the server starts, and tool calls or thoughts come back as plain text. Limits "
-    "of images and videos do nothing for a model of text alone.",
+    "Tool and reasoning parsers and chat templates are written for one model family. With another family the "
+    "server starts, but tool calls or thoughts come back as plain text. Image and video limits have no effect on "
+    "text-only models.",
     "serving: {args: {tool_call_parser: gemma4, reasoning_parser: gemma4}}",
 )
 def other_family(deployment: Deployment) -> Iterator[Diagnostic]:

@@ -26,11 +26,10 @@ _WITNESSES = {
 @check_for(
     "TPU1341",
     "Image whose engine is another one than the tables', or not known",
-    "A warning: flags, values and memory are known for some releases of tpu-inference, and the image has another one. "
-    "The engine and its release follow from the image's name and tag; from the labels that the registry shows for its "
-    "digest; from the lock file, if it pins a release to the same digest; or from what the engine reported at its last "
-    "boot. For another release, or one that nothing names, what the tables refuse is only a warning, and sizes are "
-    "estimates.",
+    "A warning: flags, values and memory are known for some releases of tpu-inference, and this image contains "
+    "another one. tpudeploy identifies the engine and its release by the image's name and tag, the registry's labels "
+    "for its digest, a pin in the lock file with the same digest, or the engine's last boot report. For any other "
+    "release, refusals become warnings and sizes are estimates.",
     "serving: {image: vllm/vllm-tpu:v0.32.0}",
 )
 def other_release(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -70,8 +69,8 @@ def _difference(engine: Engine) -> tuple[str, str]:
 @check_for(
     "TPU2128",
     "A release with a known fault",
-    "Releases of the engine have faults that others have met, with the settings that show them. The message names the "
-    "fault, the source, and what avoids it. The server would not start.",
+    "With these settings, this engine release has a fault others have reported. The message names the fault, the "
+    "source and the workaround. The server wouldn't start.",
     "serving: {image: vllm/vllm-tpu:v0.32.0}",
 )
 def known_fault(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -97,8 +96,7 @@ def _loads_wrongly(deployment: Deployment, fault: EngineFault) -> bool:
 @check_for(
     "TPU2129",
     "A variable that this engine does not read",
-    "Engines for TPU read variables of their own. The image's engine does not read this one, so that the setting has "
-    "no effect.",
+    "The image's engine doesn't read this variable; another TPU engine does. The setting has no effect.",
     "serving: {padding_gap: null}",
 )
 def ignored_variable(deployment: Deployment) -> Iterator[Diagnostic]:

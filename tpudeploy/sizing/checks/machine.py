@@ -21,11 +21,11 @@ _HOME_HINT = "Leave it out: the default volume keeps the weights on disk."
 @check_for(
     "TPU2115",
     "The compile cache does not outlive the server",
-    "A warm start reuses the graphs of an earlier one. In the container they are lost with it, at every change of "
-    "the profile; in memory (/dev/shm) they are lost when the machine reboots. The default volume keeps both "
+    "A warm start reuses the graphs of an earlier one. In the container they are lost with it, at every change of"
+    " the profile; in memory (/dev/shm) they are lost when the machine reboots. The default volume keeps both "
     "caches on disk: leave out serving.volumes and serving.xla_cache_path, or put the cache in a volume of your "
-    "own. With serving.xla_cache_bucket the startup script copies the cache between the bucket and a folder of the "
-    "machine, which therefore has to be in a volume.",
+    "own. With serving.xla_cache_bucket, the startup script copies the cache between the bucket and a folder of "
+    "the machine, so the folder must be in a volume.",
     "serving: {volumes: {/var/lib/tpudeploy: /data}, xla_cache_path: /data/xla}",
 )
 def graph_cache(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -55,8 +55,8 @@ def cache_outlives_container(deployment: Deployment) -> bool:
 @check_for(
     "TPU2116",
     "HF_HOME is in memory",
-    "The folder /dev/shm is memory: the checkpoint occupies it for as long as the machine runs, is downloaded again "
-    "after every reboot, and must fit in the half of memory that Linux gives /dev/shm. A container's own /dev/shm, "
+    "The folder /dev/shm is memory. The checkpoint occupies it while the machine runs, must fit in half of the memory "
+    "(Linux's limit for /dev/shm), and is downloaded again after every reboot. A container's own /dev/shm, "
     "without a volume, has 64 MiB unless shm_size says more. The default volume keeps the weights on disk: leave "
     "out HF_HOME and serving.volumes.",
     "serving: {env: {HF_HOME: null}}",
@@ -93,9 +93,9 @@ def _hub_cache_in_memory(deployment: Deployment, host: str | None, size: int | N
 @check_for(
     "TPU2117",
     "The boot disk is too small",
-    "It holds the system, the container image (about 20 GiB unpacked), the weights and both caches. A disk that "
-    "fills up while weights are downloaded stops the boot after many minutes. Leave the size out for a disk that "
-    "is large enough.",
+    "It holds the system, the container image (about 20 GiB unpacked), the weights and both caches. If the disk "
+    "fills up during the download, the boot stops after many minutes. Without a size in the profile, tpudeploy "
+    "chooses a large enough one.",
     "tpu: {boot_disk_size: 200GiB}",
 )
 def boot_disk(deployment: Deployment) -> Iterator[Diagnostic]:

@@ -33,8 +33,8 @@ from tpudeploy.sizing.search import budget_with
     "TPU2101",
     "The weights do not fit",
     "A chip's share of the weights is larger than hbm_utilization x its HBM. vLLM would stop with "
-    '"total_hbm_used_gb=… exceeds total_hbm_limit_cap_gb=…". The message names what is enough, computed in this order: '
-    "a larger share, a shorter max_model_len, a slice with more chips, which share the weights.",
+    '"total_hbm_used_gb=… exceeds total_hbm_limit_cap_gb=…". The message names what\'s enough, in this order: a '
+    "larger share, a shorter max_model_len, a slice with more chips to share the weights.",
     "tpu: {type: v6e-4}",
 )
 def weights_too_large(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -77,9 +77,9 @@ def _large_enough(deployment: Deployment, least: int) -> str:
 @check_for(
     "TPU2130",
     "The model's name tells of more parameters than the chips hold",
-    "The catalog does not know the model, and its name has a number of parameters, such as 405B. With four bits each, "
-    "the fewest of any quantization that runs on TPU, they would not fit. A name is no evidence, so that this is a "
-    "warning: `tpudeploy plan` reads the checkpoint's size from the hub, and model.config its shapes.",
+    "The model isn't in the catalog. Its name states a number of parameters, such as 405B. Even at four bits "
+    "each, the smallest quantization on TPU, they wouldn't fit. A name proves nothing, so this is a warning. "
+    "`tpudeploy plan` reads the checkpoint's real size from the hub; model.config gives its shapes.",
     "tpu: {type: v6e-8}",
 )
 def large_by_name(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -120,9 +120,9 @@ def no_cache_left(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2103",
     "max_model_len is larger than the KV cache",
-    "vLLM starts only if one request of full length fits in the KV cache, with one block set aside. Otherwise it "
-    'stops with "To serve at least one request with the model\'s max seq len …". The message names the largest '
-    "length that fits.",
+    "vLLM starts only if the KV cache holds one request of full length plus one block. Otherwise it stops with "
+    '"To serve at least one request with the model\'s max seq len …". The message names the largest length for '
+    "this cache.",
     "serving: {max_model_len: 8192}",
 )
 def length_beyond_cache(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -154,12 +154,12 @@ def _most(deployment: Deployment) -> str:
 @check_for(
     "TPU2105",
     "Too little room for compiled programs",
-    "vLLM fills hbm_utilization of HBM with weights and KV cache and reserves nothing for the programs that it "
-    "compiles. They need the rest, and a boot that lacks it ends after minutes with "
+    "vLLM fills hbm_utilization of HBM with weights and KV cache and reserves nothing for its compiled programs. "
+    "They need the rest. Without enough of it, the boot fails after minutes with "
     '"RuntimeProgramAllocationFailure". Measured on one v5e chip: 0.95 failed where 0.92 booted. The largest '
-    "program is structured decoding, with up to max_num_seqs x vocabulary x 6 bytes, or the backbone of the largest "
-    "token bucket. libtpu, which the release pins, decides: since tpu-inference 0.32 a vocabulary that is a power of "
-    "two, such as Gemma 4's, takes a third.",
+    "program is structured decoding, with up to max_num_seqs x vocabulary x 6 bytes, or the backbone of the "
+    "largest token bucket. It depends on the release's libtpu: since tpu-inference 0.32, a vocabulary with a "
+    "power-of-two size, such as Gemma 4's, takes a third of that.",
     "serving: {hbm_utilization: 0.92}",
 )
 def program_room(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -230,9 +230,9 @@ def copied_cache(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2108",
     "An fp8 KV cache saves nothing here",
-    "Keys and values are packed into words of four bytes. With one KV head on a chip, four values of one byte take "
-    "the place of two values of two bytes, and half of them are padding. Measured on Gemma 4 E2B: the same number "
-    "of blocks in both types, and 2 to 6 % less throughput in fp8.",
+    "Keys and values are packed into words of four bytes. With one KV head per chip, four one-byte values replace"
+    " two two-byte values; half of them are padding. Measured on Gemma 4 E2B: the same number of blocks in both "
+    "types, but 2 to 6 % less throughput in fp8.",
     "serving: {kv_cache_dtype: auto}",
 )
 def idle_fp8(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -253,10 +253,9 @@ def idle_fp8(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2111",
     "block_size bypasses the guard of scalar memory",
-    "Block tables have to fit into one MiB of scalar memory. If the profile names no block_size, the platform "
-    "chooses blocks that are large enough. A block_size in the profile is used as it is, and a boot with one that "
-    'is too small ends with "Ran out of memory in memory space smem". Leave it out, or write at least the size '
-    "that the message names.",
+    "Block tables have to fit into one MiB of scalar memory. Without block_size in the profile, the platform "
+    "chooses large enough blocks. With it, vLLM uses the value as is. If it's too small, the boot ends with \"Ran "
+    'out of memory in memory space smem". Remove it, or set at least the size in the message.',
     "serving: {block_size: 128}",
 )
 def small_block(deployment: Deployment) -> Iterator[Diagnostic]:

@@ -71,8 +71,8 @@ _ROWS: Mapping[str, FlagRequirement] = {
 @check_for(
     "TPU2121",
     "A flag for models of another kind",
-    "vLLM refuses some flags where the model has no part that they are about: expert parallelism of a model without "
-    'experts ends with "Number of experts in the model must be greater than 0". The server would not start.',
+    "Some flags are about a part this model lacks. Expert parallelism without experts, for example, ends with "
+    '"Number of experts in the model must be greater than 0". The server wouldn\'t start.',
     "serving: {args: {enable_expert_parallel: false}}",
 )
 def other_models(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -108,9 +108,9 @@ def fast_prefill(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2114",
     "--quantization fp8 on a bfloat16 checkpoint",
-    "On TPU the model's code reads fp8 weights from an fp8 checkpoint. It does not convert those of a bfloat16 "
-    "checkpoint, and loading them fails. Leave the flag out, name a checkpoint with fp8 weights, or quantize while "
-    "loading with `additional_config` (qwix).",
+    "On TPU the model's code reads fp8 weights from an fp8 checkpoint. It doesn't convert a bfloat16 checkpoint, "
+    "so loading fails. Remove the flag, use a checkpoint with fp8 weights, or quantize while loading with "
+    "`additional_config` (qwix).",
     "serving: {args: {quantization: null}}",
 )
 def fp8_quantization(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -130,9 +130,9 @@ def fp8_quantization(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2118",
     "The model runs through torchax",
-    "tpu_inference has code of its own for some models. Others, and Qwen's mixtures of experts, run through vLLM's "
-    "PyTorch code with torchax. They work, but their compiled programs take 6 GiB a chip and more. The warning "
-    "stays for as long as the model is such a one: leave the programs room.",
+    "tpu_inference has code of its own for some models. Others, including Qwen's mixtures of experts, run through"
+    " vLLM's PyTorch code with torchax. They work, but their compiled programs take 6 GiB per chip or more. The "
+    "warning can't be fixed in the profile: leave room for the programs.",
     "serving: {hbm_utilization: 0.8}",
 )
 def fallback(deployment: Deployment) -> Iterator[Diagnostic]:

@@ -17,9 +17,8 @@ _GOOGLE = re.compile(r"([a-z0-9-]+\.)*(pkg\.dev|gcr\.io)/")
 @check_for(
     "TPU2003",
     "No zone and provisioning model to try",
-    "tpudeploy tries what placement.zones and placement.provisioning name, except what costs more than "
-    "placement.max_price_per_chip_hour at list price. Nothing is left of it. `zones: any` means the zones that the "
-    "catalogue lists for the type; for some types it lists none, and zones have to be named.",
+    "No combination of placement.zones and placement.provisioning is within placement.max_price_per_chip_hour at "
+    "list price, or `zones: any` was used for a type without zones in the catalog. Name the zones in that case.",
     "placement: {max_price_per_chip_hour: 2.00}",
 )
 def no_place(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -51,10 +50,9 @@ def _unknown_prices(deployment: Deployment) -> str:
 @check_for(
     "TPU2001",
     "An endpoint without an API key",
-    "The machine gets an external address, and vLLM requires no key: everyone whom the firewall lets through can "
-    "use the model. The default network of Google Cloud lets no one in, and one firewall rule that opens the port "
-    "changes that. Add a key, a secret in Secret Manager that vLLM, the probe and `tpudeploy query` then use; or "
-    "set placement.network.external_ip: false.",
+    "The machine gets an external address and vLLM requires no key. Google Cloud's default network lets no one "
+    "in, but one firewall rule for the port opens the model to everyone it admits. Add a key in Secret Manager "
+    "(vLLM, the health probe and `tpudeploy query` use it), or set placement.network.external_ip: false.",
     "secrets: {VLLM_API_KEY: vllm-key}",
 )
 def open_endpoint(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -70,10 +68,10 @@ def open_endpoint(deployment: Deployment) -> Iterator[Diagnostic]:
     "The machine cannot reach the image or the weights",
     "Without an external address a machine reaches only Google's services (Private Google Access): Artifact "
     "Registry and Cloud Storage, but neither Docker Hub nor the Hugging Face hub. Copy the image to Artifact "
-    "Registry and the weights to a bucket (model.mirror), name a mirror of the hub (HF_ENDPOINT), or add Cloud NAT "
-    "to the subnetwork; with Cloud NAT, ignore this warning. Google's images for Compute Engine have no docker, which "
-    "the startup script installs from Ubuntu's archive, so there a machine needs Cloud NAT, or an image with docker "
-    "(tpu.runtime_version).",
+    "Registry and the weights to a bucket (model.mirror), name a mirror of the hub (HF_ENDPOINT), or add Cloud "
+    "NAT to the subnetwork; with Cloud NAT, ignore this warning. On Compute Engine, Google's images have no "
+    "docker. The startup script installs it from Ubuntu's archive, so the machine needs Cloud NAT there, or an "
+    "image with docker (tpu.runtime_version).",
     'serving: {image: us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0}\nmodel: {mirror: "gs://my-bucket/weights"}',
 )
 def unreachable(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -101,8 +99,8 @@ def unreachable(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2006",
     "Name that docker refuses",
-    "The container has the name of its deployment unless serving.container_name is set, and docker wants at least two "
-    "characters. The machine would find out after the grant.",
+    "docker requires names of at least two characters. The container is named after the deployment unless "
+    "serving.container_name is set. Otherwise, the error would appear only after the grant.",
     "serving: {container_name: vllm-m}",
 )
 def short_name(deployment: Deployment) -> Iterator[Diagnostic]:

@@ -17,8 +17,8 @@ _STEP = "serving.max_num_batched_tokens"
 @check_for(
     "TPU2104",
     "max_model_len is larger than the model's own limit",
-    'vLLM refuses a length that the model was not made for: "User-specified max_model_len is greater than the '
-    "derived max_model_len\". Leave the key out for the model's limit, or write a smaller length.",
+    "vLLM refuses lengths beyond the model's own: \"User-specified max_model_len is greater than the derived "
+    "max_model_len\". Remove the key to use the model's limit, or set a smaller length.",
     "serving: {max_model_len: 32768}",
 )
 def length_beyond_model(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -34,8 +34,8 @@ def length_beyond_model(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2109",
     "max_num_batched_tokens is smaller than one image or video",
-    "With disable_chunked_mm_input, an image or a video must fit into one step, and vLLM does not start if the "
-    'largest does not: "Chunked MM input disabled but max_tokens_per_mm_item (2496) is larger than '
+    "With disable_chunked_mm_input, every image or video must fit into one step. If the largest doesn't, vLLM "
+    "doesn't start: \"Chunked MM input disabled but max_tokens_per_mm_item (2496) is larger than "
     'max_num_batched_tokens". A video of Gemma 4 is 32 frames of 78 tokens, 2,496, even if only images are '
     "limited. Raise the step, or allow no videos: args: {limit_mm_per_prompt: {video: 0}}.",
     "serving: {max_num_batched_tokens: 4096}",
@@ -92,9 +92,9 @@ def step_below_requests(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2112",
     "padding_gap adds graphs to compile",
-    "Token buckets are powers of two. With a gap they are powers of two up to it and then every multiple of it: 13 "
-    "buckets instead of 9 for 512 and 4,096 tokens. A step is padded less, and a cold start takes longer. 0 makes "
-    "the fewest graphs.",
+    "Token buckets are powers of two. With a gap they are powers of two up to it and then every multiple of it: "
+    "13 buckets instead of 9 for 512 and 4,096 tokens. Steps get less padding but a cold start takes longer. 0 "
+    "compiles the fewest graphs.",
     "serving: {padding_gap: 0}",
 )
 def padding_gap(deployment: Deployment) -> Iterator[Diagnostic]:

@@ -64,12 +64,11 @@ SUBJECTS = (
 @check_for(
     "TPU2120",
     "Part of the profile could not be checked",
-    "Some checks need the model's dimensions, others the bytes of everything that lies in HBM. For a model that the "
-    "catalogue does not know, or settings whose effect on memory is not known, these checks cannot run, and the "
-    "message names them. Where a setting only adds to the memory (LoRA adapters, a draft model), the rest is checked "
-    "as a lower bound: what does not fit without it does not fit with it. For a generation whose HBM limit is not "
-    "recorded (v5p, TPU7x), the nominal HBM is the bound: what does not fit in it does not fit. A config.json in "
-    "model.config describes a model that the catalogue does not know.",
+    "Some checks need the model's dimensions or the size of everything in HBM. They can't run for a model outside"
+    " the catalog or for settings with an unknown effect on memory. The message names them. If a setting only "
+    "adds memory (LoRA adapters, a draft model), the rest is checked as a lower bound. On generations without a "
+    "recorded HBM limit (v5p, TPU7x), the nominal HBM is the bound. For a model outside the catalog, set "
+    "model.config to its config.json.",
     "serving: {args: {enable_lora: null}}",
 )
 def unchecked(deployment: Deployment) -> Iterator[Diagnostic]:

@@ -28,5 +28,5 @@ UNKNOWN = RefusalRow(
     remedy=Remedy.NEXT_ZONE,
     scope=RefusalScope.PAIR,
     holds=30 * SECONDS,
-    hint="Read Google's own text, which is always shown. Please report it, so that it can be added.",
+    hint="Read Google's own text. Please report it, so it can be added.",
 )

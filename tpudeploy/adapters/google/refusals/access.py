@@ -36,7 +36,7 @@ _ROLES: Mapping[str, str] = {
 ROWS: tuple[RefusalRow, ...] = (
     RefusalRow(
         kind="api-off",
-        what="An API that tpudeploy needs is not enabled in the project",
+        what="A required API is not enabled in the project",
         pattern=(
             r"api has not been used in project|it is disabled|SERVICE_DISABLED|accessNotConfigured"
             r"|access not configured|(?:API|service) \[?'?[\w-]+\.googleapis\.com'?\]? (?:is )?not enabled"
@@ -86,7 +86,7 @@ ROWS: tuple[RefusalRow, ...] = (
     ),
     RefusalRow(
         kind="quota-project",
-        what="The call is not counted for a project that may use the API",
+        what="The call counts against a project without access to the API",
         pattern=(
             r"requires a quota project|USER_PROJECT_DENIED|roles/serviceusage\.serviceUsageConsumer"
             r"|serviceusage\.services\.use'"
@@ -149,14 +149,14 @@ ROWS: tuple[RefusalRow, ...] = (
         ),
         code=Code.PERMISSION_DENIED,
         layers=_CALLER,
-        hint="Correct placement.project or GOOGLE_CLOUD_PROJECT: it is the project's id, not its name. "
-        "`gcloud projects list` prints those that you may see.",
+        hint="Correct placement.project or GOOGLE_CLOUD_PROJECT: it's the project's id, not its name. `gcloud "
+        "projects list` prints your projects.",
         examples=("Permission denied on resource project my-projct.", "Project 'my-projct' not found or deleted."),
         is_recorded=False,
     ),
     RefusalRow(
         kind="shared-network",
-        what="The caller may not use the network or the subnetwork, which often belong to a host project",
+        what="The caller may not use the network or the subnetwork (often those of a host project)",
         pattern=r"\bcompute\.(?:subnetworks|networks)\.(?:use\w*|get|list)\b",
         code=Code.PERMISSION_DENIED,
         hint="Grant roles/compute.networkUser on the host project's subnetwork: gcloud compute networks subnets "
@@ -244,9 +244,9 @@ ROWS: tuple[RefusalRow, ...] = (
         what="The encryption key cannot be used",
         pattern=r"cloudkms\.|KMS_|\bCloud KMS\b|/cryptoKeys/\S+|kmsKey",
         code=Code.PERMISSION_DENIED,
-        hint="Grant roles/cloudkms.cryptoKeyEncrypterDecrypter on the key to the service agent that the text names "
-        "(service-NUMBER@compute-system.iam.gserviceaccount.com for disks), and check that the key exists in the "
-        "region and that its version is enabled.",
+        hint="Grant roles/cloudkms.cryptoKeyEncrypterDecrypter on the key to the service agent named in the text "
+        "(service-NUMBER@compute-system.iam.gserviceaccount.com for disks). Check that the key exists in the"
+        " region with an enabled version.",
         examples=(
             (
                 "Cloud KMS error when using key projects/p/locations/us-east5/keyRings/r/cryptoKeys/k: Permission "
@@ -284,8 +284,8 @@ PERMISSION = RefusalRow(
     code=Code.PERMISSION_DENIED,
     by_code=True,
     layers=_CALLER,
-    hint=f"{_GRANT}ROLE, with a role that includes what Google's own text names. `tpudeploy doctor PROFILE` checks "
-    "every role that the profile needs, and prints the commands.",
+    hint=f"{_GRANT}ROLE, with a role that includes the permission in Google's own text. `tpudeploy doctor PROFILE` "
+    "checks every role the profile needs and prints the commands.",
     hints={permission: f"{_GRANT}{role}" for permission, role in _ROLES.items()},
     examples=(
         "Permission 'tpu.nodes.create' denied on resource '//tpu.googleapis.com/projects/p' (or it may not exist).",

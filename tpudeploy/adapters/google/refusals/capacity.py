@@ -18,7 +18,7 @@ ROWS: tuple[RefusalRow, ...] = (
         remedy=Remedy.DROP_ZONE,
         scope=RefusalScope.PAIR,
         holds=24 * HOURS,
-        hint="It is in use, has not begun, has ended, or is for another type. Check placement.reservation.",
+        hint="It's in use, hasn't started, has ended or is for another type. Check placement.reservation.",
         examples=(
             "Insufficient reserved capacity. Contact customer support to increase your reservation. [EID: 0x1a2b]",
         ),
@@ -37,7 +37,7 @@ ROWS: tuple[RefusalRow, ...] = (
         remedy=Remedy.DROP_ZONE,
         scope=RefusalScope.PAIR,
         holds=24 * HOURS,
-        hint="It is in use, has not begun, has ended, or is for another type. Check placement.reservation, or use "
+        hint="It's in use, hasn't started, has ended or is for another type. Check placement.reservation, or use "
         "another model in placement.provisioning.",
         examples=("Specified reservation 'mine' does not have available resources for the request.",),
         is_recorded=False,

@@ -122,7 +122,7 @@ ROWS: tuple[RefusalRow, ...] = (
     ),
     RefusalRow(
         kind="reservation-required",
-        what="The project has a reservation there, so a request must name one",
+        what="The project has a reservation there, so requests must name one",
         pattern=r"target reservation must be specified|reservation (?:name )?(?:must be|is required)",
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
@@ -142,7 +142,7 @@ ROWS: tuple[RefusalRow, ...] = (
         pattern=r"reservation for request queue",
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
-        hint="Check placement.reservation: its name, its zone, and that it has begun.",
+        hint="Check placement.reservation: its name, its zone and its start.",
         examples=("Could not find a reservation for request queue v6e",),
         is_recorded=False,
     ),

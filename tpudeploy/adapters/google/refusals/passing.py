@@ -49,7 +49,7 @@ ROWS: tuple[RefusalRow, ...] = (
         remedy=Remedy.LOOK_AGAIN,
         scope=RefusalScope.PAIR,
         holds=30 * SECONDS,
-        hint="It is temporary. Work in progress is saved, and a later `tpudeploy apply` continues it.",
+        hint="It's temporary. Work in progress is saved; a later `tpudeploy apply` continues it.",
         examples=("The service is currently unavailable.",),
     ),
     RefusalRow(
@@ -74,7 +74,7 @@ ROWS: tuple[RefusalRow, ...] = (
         remedy=Remedy.LOOK_AGAIN,
         scope=RefusalScope.PAIR,
         holds=30 * SECONDS,
-        hint="Names are derived from the state: an earlier run requested this slice, and this run continues with it.",
+        hint="Names are derived from the state: an earlier run requested this slice; this run continues with it.",
         examples=("Resource 'projects/p/locations/us-east5-a/queuedResources/gemma' already exists",),
         is_recorded=False,
     ),
@@ -87,8 +87,8 @@ ROWS: tuple[RefusalRow, ...] = (
         remedy=Remedy.LOOK_AGAIN,
         scope=RefusalScope.PAIR,
         holds=30 * SECONDS,
-        hint="A slice was deleted, or is not visible yet. If a request is refused this way, something that it names "
-        "does not exist: `tpudeploy render PROFILE request` prints the request.",
+        hint="A slice was deleted, or is not visible yet. If a request is refused this way, it names a missing "
+        "resource: `tpudeploy render PROFILE request` prints the request.",
         examples=("Resource 'projects/p/locations/us-east5-a/nodes/x' was not found",),
     ),
     RefusalRow(
@@ -100,7 +100,7 @@ ROWS: tuple[RefusalRow, ...] = (
         remedy=Remedy.LOOK_AGAIN,
         scope=RefusalScope.PAIR,
         holds=20 * SECONDS,
-        hint="The next observation shows its state, and what is still right is sent again.",
+        hint="The next observation shows its state; tpudeploy then sends the request again if it's still needed.",
         examples=("The resource 'projects/p/zones/us-east5-a/instances/x' is not ready",),
         is_recorded=False,
     ),

@@ -32,7 +32,7 @@ ROWS: tuple[RefusalRow, ...] = (
     ),
     RefusalRow(
         kind="machine-image",
-        what="The image that the machine boots from does not exist any more",
+        what="The machine's boot image no longer exists",
         pattern=(
             r"referenced image resource cannot be found|global/images/(?:family/)?[\w-]+'? was not found"
             r"|could not fetch (?:resource|image)\b.*image"
@@ -62,8 +62,8 @@ ROWS: tuple[RefusalRow, ...] = (
         ),
         code=Code.NOT_FOUND,
         layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
-        hint="Correct placement.network.network: `gcloud compute networks list` prints those of the project, which "
-        "may have no network called default. One of a host project is written in full: "
+        hint="Correct placement.network.network: `gcloud compute networks list` prints the project's networks; "
+        "there may be none called default. One of a host project is written in full: "
         "projects/HOST/global/networks/N.",
         # Compute Engine's words, HTTP 400, and those of a 404
         examples=(

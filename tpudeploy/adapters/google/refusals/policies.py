@@ -37,8 +37,8 @@ ROWS: tuple[RefusalRow, ...] = (
         remedy=Remedy.DROP_ZONE,
         scope=RefusalScope.REGION,
         holds=24 * HOURS,
-        hint="Set placement.network to a network with a subnetwork in that region, or limit placement.zones to regions "
-        "that the policy allows.",
+        hint="Set placement.network to a network with a subnetwork in that region, or limit placement.zones to "
+        "regions the policy allows.",
         hints={
             r"resourceLocations": f"Limit placement.zones to locations that the policy allows. {_ASK}",
             r"subnetwork": (
@@ -77,9 +77,9 @@ ROWS: tuple[RefusalRow, ...] = (
         ),
         code=Code.FAILED_PRECONDITION,
         layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
-        hint="No role, quota or zone helps. The text names the constraint, and `gcloud org-policies describe "
-        "CONSTRAINT --project=PROJECT --effective` prints what it allows. Change the profile to fit it, or ask an "
-        "administrator of the organization for an exception for this project.",
+        hint="No role, quota or zone helps. The text names the constraint; `gcloud org-policies describe "
+        "CONSTRAINT --project=PROJECT --effective` prints its allowed values. Change the profile to fit it, "
+        "or request an exception for this project from an administrator of the organization.",
         hints={
             r"compute\.requireOsLogin": (
                 "The project requires OS Login: run `gcloud compute project-info add-metadata "

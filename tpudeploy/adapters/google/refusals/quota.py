@@ -65,8 +65,8 @@ ROWS: tuple[RefusalRow, ...] = (
         r"|insufficient project quota",
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
-        hint="It counts in every zone, so no other place helps: request more of the quota that the text names, or "
-        "delete what uses it.",
+        hint="It counts in every zone, so no other place helps. Request more of the quota named in the text, or "
+        "delete resources.",
         # cloud.google.com/compute/quotas-limits
         examples=("Quota 'CPUS_ALL_REGIONS' exceeded. Limit: 32.0 globally.",),
     ),
@@ -81,7 +81,7 @@ ROWS: tuple[RefusalRow, ...] = (
         remedy=Remedy.DROP_ZONE,
         scope=None,
         holds=24 * HOURS,
-        hint="Waiting does not help: ask for the quota that the text names, or leave the place out. Spot and "
+        hint="Waiting does not help. Request the quota named in the text, or leave the place out. Spot and "
         "flex-start draw from the preemptible one; zone and region must both have it.",
         examples=(
             (
@@ -104,7 +104,8 @@ ROWS: tuple[RefusalRow, ...] = (
         remedy=Remedy.NEXT_ZONE,
         scope=None,
         holds=5 * MINUTES,
-        hint="Slices count until they are deleted, also failed and preempted ones. Request more quota, or delete some.",
+        hint="Slices count until they're deleted, including failed and preempted ones. Request more quota or "
+        "delete some.",
         examples=(
             "Quota 'TPUV5sPreemptibleLitepodPerProjectPerRegionForTPUAPI' exhausted. Limit 10000 in region us-west4",
             (
@@ -125,6 +126,6 @@ ROWS: tuple[RefusalRow, ...] = (
         remedy=Remedy.NEXT_ZONE,
         scope=RefusalScope.PAIR,
         holds=5 * MINUTES,
-        hint="The cause is capacity or a quota. Google's own text, which is always shown, says which.",
+        hint="The cause is capacity or a quota; Google's own text, always shown, says which.",
     ),
 )
