@@ -94,12 +94,12 @@ def lose_state(at: CommandLine) -> None:
 
 @dataclass(frozen=True)
 class Scenario:
-    """`acts` follow one another, each of them whole before the next. `made` is what a person made before by hand."""
+    """`acts` follow one another, each of them whole before the next. `by_hand`: a person has made a slice before."""
 
     acts: tuple[Act, ...]
     text: str = PROFILE
     cloud: Mapping[str, Any] = field(default_factory=dict)
-    made: bool = False
+    by_hand: bool = False
     late: float = 1.0  # seconds: how late Google ends a run, whose end counts by the time that Google named before
 
 
@@ -143,7 +143,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "an instance, preempted": Scenario((APPLY, wait(0.5), preempt, APPLY, DESTROY), INSTANCE),
     "a group, its server restarted": Scenario((APPLY, wait(0.5), apply_with(SHORTER), DESTROY), GROUP),
     "moved to Compute Engine": Scenario((APPLY, wait(0.5), apply_with("placement.backend=gce-instance"), DESTROY)),
-    "imported": Scenario((import_by_name, APPLY, wait(0.5), DESTROY), made=True),
+    "imported": Scenario((import_by_name, APPLY, wait(0.5), DESTROY), by_hand=True),
     "adopted by a lost state": Scenario(
         (APPLY, lose_state, run("apply", "-adopt", "-auto-approve", "gemma.yaml"), wait(0.5), DESTROY)
     ),
@@ -216,7 +216,7 @@ def live(cli: Open, scenario: Scenario, patch: pytest.MonkeyPatch, kill: tuple[i
     at, counts = cli(nodes="simulated", **scenario.cloud), list[int]()
     at.folder /= f"killed at {kill}"
     at.folder.mkdir()
-    if scenario.made:
+    if scenario.by_hand:
         at.make_by_hand()
     at.write(scenario.text)
     for number, act in enumerate(scenario.acts):
@@ -243,6 +243,6 @@ def test_killed_before_any_effect_the_ledger_is_the_bill(
     scenario = SCENARIOS[name]
     effects = live(cli, scenario, monkeypatch)
     kills = [(act, effect) for act, count in enumerate(effects) for effect in range(count)]
-    chosen = kills if is_whole(request.config.getoption("-m")) else Random(name).sample(kills, SAMPLES)
-    for kill in chosen:
+    sample = kills if is_whole(request.config.getoption("-m")) else Random(name).sample(kills, SAMPLES)
+    for kill in sample:
         live(cli, scenario, monkeypatch, kill)

@@ -50,8 +50,8 @@ def test_the_ceiling_of_a_run_counts_what_its_deployments_run_already(cli: Open)
 
 def test_without_an_end_no_ceiling_holds(cli: Open) -> None:
     at = cli()
-    refused = at.run("apply", "-auto-approve", "-max-cost", "1000", at.write())
-    assert (refused.code, "this request has no end" in refused.words, at.requested_zones()) == (13, True, [])
+    result = at.run("apply", "-auto-approve", "-max-cost", "1000", at.write())
+    assert (result.code, "this request has no end" in result.words, at.requested_zones()) == (13, True, [])
 
 
 def test_a_team_s_budget_is_shared_by_the_deployments_of_its_states(cli: Open) -> None:
@@ -221,8 +221,8 @@ def test_a_rehearsal_is_held_against_the_budget_of_the_team_and_counts_in_it(cli
     at = cli(timings={"boot": 240.0, "deleting": 120.0, "reset": 120.0})
     rehearse = ("rehearse", "-auto-approve", "-max-cost", "2")
     budgets(at, "day: 0.10\n")
-    refused = at.run(*rehearse)
-    assert "could exceed a budget" in refused.words
+    report = at.run(*rehearse)
+    assert "could exceed a budget" in report.words
     assert at.requested_zones() == []
     budgets(at, "day: 2\n")
     at.left_or_killed(900.0, *rehearse)
