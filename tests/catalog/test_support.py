@@ -65,6 +65,15 @@ def test_a_feature_that_no_test_of_the_generation_passed_is_said(
     assert all(feature in support.sentence for feature in features)
 
 
+def test_tests_of_another_release_are_not_taken_for_those_of_the_image() -> None:
+    untested = model_support("Qwen/Qwen3-8B", "v6e", release="0.32.0")
+    assert "0.27.0, 2026-08-22; no tests of 0.32.0 are known)" in untested.sentence
+    assert not model_support("google/gemma-4-E2B-it", "v6e", release="0.32.0").sentence
+    own = model_support("Qwen/Qwen3-8B", "v6e", release=_support.RELEASE)
+    assert "are known" not in own.sentence
+    assert "'is_of_the_release': True" in str(own.to_dict())
+
+
 @pytest.mark.parametrize(
     ("text", "rows"),
     [

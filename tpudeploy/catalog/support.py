@@ -21,7 +21,8 @@ class UpstreamVerdict(StrEnum):
 class ModelSupport:
     """What the matrix says of a model on a generation. `words` are the matrix's own for one that does not pass.
 
-    `features` are those of a deployment that no test of the generation passed.
+    `features` are those of a deployment that no test of the generation passed. `release` is the engine's, "" if it is
+    not known: the matrices are of one release, and no package of the engine has any.
     """
 
     support: UpstreamVerdict
@@ -29,6 +30,7 @@ class ModelSupport:
     generation: str
     words: str = ""
     features: tuple[str, ...] = ()
+    release: str = ""
 
     @property
     def sentence(self) -> str:
@@ -41,7 +43,8 @@ class ModelSupport:
         if self.features:
             verb = "are" if len(self.features) > 1 else "is"
             claims.append(f"{' and '.join(self.features)} {verb} untested on {self.generation}")
-        source = f"({_support.REPOSITORY} {_support.RELEASE}, {_support.DATE})"
+        other = f"; no tests of {self.release} are known" if self.release not in ("", _support.RELEASE) else ""
+        source = f"({_support.REPOSITORY} {_support.RELEASE}, {_support.DATE}{other})"
         return f"{'; '.join(claims)} {source}" if claims else ""
 
     def to_dict(self) -> dict[str, object]:
@@ -50,6 +53,7 @@ class ModelSupport:
             "release": _support.RELEASE,
             "commit": _support.COMMIT,
             "date": _support.DATE,
+            "is_of_the_release": self.release == _support.RELEASE,
         }
         return {
             "support": self.support.value,
@@ -60,8 +64,10 @@ class ModelSupport:
         }
 
 
-def model_support(model_id: str, generation: str) -> ModelSupport:
+def model_support(model_id: str, generation: str, *, release: str = "") -> ModelSupport:
     """Return what the matrix says of a model, or of the model that it is a fine-tune or a copy of.
+
+    `release` is that of the engine which will serve it, "" if it is not known.
 
     A model passes if one of its tests passed, whether or not its benchmark found enough memory.
     """
@@ -71,7 +77,7 @@ def model_support(model_id: str, generation: str) -> ModelSupport:
     if "pass" in cells:
         verdict = UpstreamVerdict.TESTED
     words = failing[0].replace("_", " ") if verdict is UpstreamVerdict.FAILING else ""
-    return ModelSupport(support=verdict, model=model_id, generation=generation, words=words)
+    return ModelSupport(support=verdict, model=model_id, generation=generation, words=words, release=release)
 
 
 # Features by their names for people, the rows of the matrices that test them, and the settings that use them.
@@ -97,7 +103,8 @@ def deployment_support(deployment: Deployment) -> ModelSupport:
     # Of a generation that is in no matrix, no feature is tested: the line about the model says so.
     is_known = any(chip == generation for chip, _ in verdicts)
     features = tuple(title for title, row in uses if is_known and not verdicts.get((generation, row), False))
-    return replace(model_support(deployment.model_id, generation), features=features)
+    verdict = model_support(deployment.model_id, generation, release=deployment.engine.release or "")
+    return replace(verdict, features=features)
 
 
 @cache

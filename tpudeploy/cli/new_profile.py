@@ -101,11 +101,12 @@ def _text(
 ) -> str:
     model, task = families.known_model(model_id), resolve_task(model_id, {}, {}).task
     knowledge = "Its memory is computed, not measured" if model is not None else "The catalogue does not know the model"
+    untested = model_support(model_id, kind.generation, release=VLLM_VERSION).sentence
     return "\n".join(
         (
             "# yaml-language-server: $schema=profile.schema.json",
             f"# {model_id} on {kind.name}. {knowledge}: `tpudeploy size` shows what is known.",
-            *(f"# {sentence}." for sentence in (model_support(model_id, kind.generation).sentence,) if sentence),
+            *((f"# {untested}.",) if untested else ()),
             "version: 1",
             f"name: {name or name_of(model_id)}",
             "",

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import tpudeploy as td
+from tpudeploy.domain import pins
 from tpudeploy.features.compile import service
 
 DATA = Path(__file__).parent / "data"
@@ -36,7 +37,7 @@ def main() -> None:
         path = Path(name) / "tiny.yaml"
         path.write_text(PROFILE, encoding="utf-8")
         (Path(name) / "config.json").write_bytes((DATA / "config.json").read_bytes())
-        question = service.request(*service.resolve_question(td.Profile.load(path)))
+        question = service.request(*service.resolve_question(td.Profile.load(path), pins.NONE))
     whole: dict[str, object] = {"graphs": {"done": [], "only": []}}
     for file, graphs in (("answer.jsonl", {}), ("compiled.jsonl", whole)):
         line = json.dumps({**question, **graphs}) + "\n"

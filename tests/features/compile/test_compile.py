@@ -233,3 +233,73 @@ def test_an_engine_of_another_kind_is_neither_compiled_nor_asked(at: CommandLine
         result = at.run(*words, "--python", engine(""), *image)
         assert result.code == 1
         assert "torchtpu 0.29.0 cannot be compiled or asked without a chip" in result.words
+
+
+RECORDED = '"engine": "0.32.0"'
+
+
+@pytest.mark.parametrize("command", [("compile",), ("size", "--engine")])
+def test_an_environment_with_another_release_than_the_image_is_refused(
+    at: CommandLine, engine: Engine, command: tuple[str, ...]
+) -> None:
+    rows = recorded("compiled.jsonl" if command == ("compile",) else "answer.jsonl")
+    python = engine(rows.replace(RECORDED, RECORDED.replace("32", "31")))
+    result = at.run(command[0], "tiny.yaml", *command[1:], "--python", python)
+    assert result.code == 1
+    assert "has tpu-inference 0.31.0, and the image has tpu-inference 0.32.0" in result.words
+    assert not (at.folder / "compiled").exists()
+    named = at.run(
+        command[0], "tiny.yaml", *command[1:], "--python", python, "-set", "serving.image=vllm/vllm-tpu:v0.31.0"
+    )
+    assert named.code == 0, named.all
+
+
+def test_the_lock_file_tells_the_release_of_a_digest_there_too(at: CommandLine, engine: Engine) -> None:
+    digest = f"sha256:{'a' * 64}"
+    lock = {"format": "tpudeploy.lock/1", "images": {}, "models": {}, "releases": {digest: "0.31.0"}}
+    (at.folder / "tpudeploy.lock.json").write_text(json.dumps(lock), encoding="utf-8")
+    image = ("-set", f"serving.image=vllm/vllm-tpu@{digest}")
+    python = engine(recorded("compiled.jsonl"))
+    assert "the image has tpu-inference 0.31.0" in at.run("compile", "tiny.yaml", "--python", python, *image).words
+    at.run("compile", "tiny.yaml", "--python", python)
+    sized = at.run("size", "tiny.yaml", "--compiled", KEPT, *image)
+    assert "is for tpu-inference 0.32.0, not tpu-inference 0.31.0" in sized.err
+    (row,) = [json.loads(line) for line in recorded("answer.jsonl").splitlines()]
+    older = json.dumps({"answer": {**row["answer"], "engine": "0.31.0"}}) + "\n"
+    by_engine = at.run("size", "tiny.yaml", "--engine", "--python", engine(older), *image)
+    assert "engine: tpu-inference 0.31.0, as it reported at its last boot" in by_engine.words
+
+
+def test_a_python_without_the_plug_in_is_told_what_it_lacks(at: CommandLine, engine: Engine) -> None:
+    python = engine("", then="import tpu_inference_that_is_not_there")
+    result = at.run("compile", "tiny.yaml", "--python", python)
+    assert result.code == 1
+    assert "has no module tpu_inference_that_is_not_there" in result.words
+    assert "pip install vllm-tpu" in result.words
+
+
+def test_flags_that_decide_graphs_reach_the_engine_and_are_part_of_the_file(
+    at: CommandLine, engine: Engine, tmp_path: Path
+) -> None:
+    flags = ("-set", "serving.args.enable_prefix_caching=false", "-set", "serving.args.disable_log_stats=true")
+    at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")), *flags)
+    question = json.loads((tmp_path / "asked").read_text("utf-8").splitlines()[-1])
+    assert question["args"]["words"] == ["--no-enable-prefix-caching"]
+    assert at.run("size", "tiny.yaml", "--compiled", KEPT, *flags).code == 0
+    other = at.run("size", "tiny.yaml", "--compiled", KEPT)
+    assert "is for --no-enable-prefix-caching, not no other flags of the engine" in other.words
+
+
+def test_pipeline_stages_are_not_compiled_as_a_whole_model(at: CommandLine, engine: Engine) -> None:
+    stages = ("-set", "serving.args.pipeline_parallel_size=2", "-set", "tpu.type=v6e-4")
+    result = at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")), *stages)
+    assert result.code == 1
+    assert "pipeline stages are several" in result.words
+
+
+def test_a_call_without_a_stand_in_is_no_refusal_of_the_engine(at: CommandLine, engine: Engine) -> None:
+    words = "AttributeError: 'Executable' object has no attribute 'local_devices'"
+    result = at.run("compile", "tiny.yaml", "--python", engine(json.dumps({"refusal": words}) + "\n"))
+    assert result.code != 0
+    assert "The engine stopped: AttributeError" in result.words
+    assert "refuses" not in result.words

@@ -13,8 +13,10 @@ leader of a session, this process and its children end with their parent.
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import functools
+import io
 import json
 import os
 import re
@@ -256,6 +258,11 @@ from vllm.model_executor.models import registry
 from vllm.utils.torch_utils import set_default_torch_dtype
 
 try:
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
+except ImportError:
+    from vllm.utils import FlexibleArgumentParser
+
+try:
     from vllm.v1.core.kv_cache_planning import get_kv_cache_configs
 except ImportError:
     from vllm.v1.core.kv_cache_utils import get_kv_cache_configs
@@ -385,7 +392,19 @@ def engine_config(request: dict[str, Any], folder: Path) -> Any:
         "skip_tokenizer_init": True,
         **request.get("args", {}),
     }
-    return EngineArgs(**arguments).create_engine_config()
+    words = ["--model", str(folder), *arguments.pop("words", [])]  # offline, vLLM looks for its default model else
+    return dataclasses.replace(as_parsed(words), **arguments).create_engine_config()
+
+
+def as_parsed(words: list[str]) -> EngineArgs:
+    """Return the settings that vLLM reads of words. Raise ValueError with what its parser says of wrong ones."""
+    parser = EngineArgs.add_cli_args(FlexibleArgumentParser())
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors):
+            return EngineArgs.from_cli_args(parser.parse_args(words))
+    except SystemExit as cause:
+        raise ValueError(errors.getvalue().strip().rpartition("error: ")[2]) from cause
 
 
 def set_slice(request: dict[str, Any]) -> None:
@@ -523,6 +542,15 @@ class GraphNames:
         return name if count == 1 else f"{name} variant={count}"
 
 
+class HostArrays:
+    """Stand in for jax.numpy where the precompile loop fills arrays: they have a value here, and none on the slice."""
+
+    zeros, ones = staticmethod(np.zeros), staticmethod(np.ones)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(jnp, name)
+
+
 def compile_graphs(runner: Any, config: Any, wish: dict[str, Any], result: dict[str, Any], report: Any) -> None:
     """Run the engine's precompile loop; report each graph as it is compiled, and what libtpu refuses."""
     if result["implementation"] != "flax_nnx":
@@ -541,6 +569,7 @@ def compile_graphs(runner: Any, config: Any, wish: dict[str, Any], result: dict[
         engine_utils.to_jax_dtype(dtype),
         sharding=sharding or jax.sharding.NamedSharding(runner.mesh, jax.sharding.PartitionSpec(None)),
     )
+    sys.modules[type(manager).__module__].jnp = HostArrays()
     if wish.get("token_buckets"):
         runner.num_tokens_paddings = list(wish["token_buckets"])
     run_compilation = manager._run_compilation

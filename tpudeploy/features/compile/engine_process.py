@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import subprocess
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,11 @@ from tpudeploy.domain.errors import QueryFailed, UsageError
 _CHILD = Path(__file__).with_name("child.py")
 _MOST_LINE, _MOST_BYTES, _DEEPEST = 1 << 20, 64 << 20, 20
 _LOG_BYTES, _LAST_LINES = 1 << 16, 3
+_LACK = re.compile(r"ModuleNotFoundError: No module named '([\w.]{1,80})'")
+_INSTALL = "Name a Python that has vllm-tpu: `python3.12 -m venv v && v/bin/pip install vllm-tpu`."
 
 
-def ask(python: str, request: Mapping[str, Any], *, seconds: float, log: Path) -> Iterator[Mapping[str, Any]]:
+def ask(python: str, request: Mapping[str, Any], *, seconds: float, log: Path) -> Generator[Mapping[str, Any]]:
     """Yield what the engine answers to a request, row by row. Its own messages go to `log`.
 
     Raise `errors.UsageError` if `python` cannot be started, `errors.QueryFailed` if it says nothing useful, too much,
@@ -41,11 +44,14 @@ def ask(python: str, request: Mapping[str, Any], *, seconds: float, log: Path) -
             with process as running:
                 yield from _rows(running, request, ends)
         except OSError as cause:
-            hint = "Name a Python that has vllm-tpu: `python3.12 -m venv v && v/bin/pip install vllm-tpu`."
-            raise UsageError(f"{python} cannot be started: {cause.strerror}.", hint=hint) from cause
+            raise UsageError(f"{python} cannot be started: {cause.strerror}.", hint=_INSTALL) from cause
     check_interrupt(running)
     if running.returncode:
-        raise QueryFailed(f"{python} ended with {running.returncode}.", hint=_last(log))
+        ending = _last(log)
+        lack = _LACK.search(ending)
+        if lack is not None:
+            raise UsageError(f"{python} has no vllm-tpu that can be asked: it has no module {lack[1]}.", hint=_INSTALL)
+        raise QueryFailed(f"{python} ended with {running.returncode}.", hint=ending)
 
 
 def _rows(process: subprocess.Popen[bytes], request: Mapping[str, Any], ends: float) -> Iterator[Mapping[str, Any]]:

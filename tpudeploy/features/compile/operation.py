@@ -47,6 +47,7 @@ def compile_profile(
     words = tuple(word for word in only.split(",") if word)
     return compile_graphs(
         profile,
+        pins=workspace.adapters.pins.read(),
         python=python,
         store=CompiledStore(workspace.adapters.folder / output, workspace.adapters.shared_records(RECORDS)),
         only=words,

@@ -8,20 +8,27 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy import catalog
-from tpudeploy.catalog.engines import DIFFERENCES
+from tpudeploy.catalog import flags
+from tpudeploy.catalog.engines import DIFFERENCES, numbers
 from tpudeploy.catalog.families import answers
 from tpudeploy.domain.budget import EngineSettings
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.engine import Engine
 from tpudeploy.domain.errors import QueryFailed, UsageError
 from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.pins import Pins
 from tpudeploy.features.compile import CompiledGraph
 from tpudeploy.features.compile.compiled import Compiled
 from tpudeploy.features.compile.engine_process import ask, read_row
+from tpudeploy.features.compile.rows import is_the_engines
 from tpudeploy.features.compile.store import CompiledStore
+from tpudeploy.pins import COMMIT
+from tpudeploy.sizing.checks.check import argument
 
 if TYPE_CHECKING:
     from tpudeploy.loading import OneProfile
@@ -34,6 +41,7 @@ _GRAPH_FIELDS = ("graph", "function", "temp_bytes", "code_bytes", "cycles", "sec
 def compile_graphs(
     profile: OneProfile,
     *,
+    pins: Pins,
     python: str,
     store: CompiledStore,
     only: tuple[str, ...],
@@ -44,7 +52,7 @@ def compile_graphs(
 
     What another libtpu compiled says nothing of this one: of the files, the child continues that of its own versions.
     """
-    deployment, config = resolve_question(profile)
+    deployment, config = resolve_question(profile, pins)
     asked = request(deployment, config)
     slug = re.sub(r"[^A-Za-z0-9.-]+", "-", deployment.model_id)
     name = f"{slug}-{deployment.accelerator.name}.json"
@@ -54,7 +62,7 @@ def compile_graphs(
     compiled: Compiled | None = None
     graphs: tuple[CompiledGraph, ...] = ()
     part: list[CompiledGraph] = []
-    for row in engine_rows(python, asked, seconds=seconds):
+    for row in engine_rows(python, asked, deployment.engine, seconds=seconds):
         if row.get("is_head"):
             compiled = _head(row, deployment, asked["args"])
             earlier = files.get(compiled.versions)
@@ -91,23 +99,49 @@ def _head(row: Mapping[str, Any], deployment: Deployment, settings: Mapping[str,
     )
 
 
-def engine_answer(profile: OneProfile, *, python: str, seconds: float) -> tuple[Deployment, Mapping[str, Any]]:
+def engine_answer(
+    profile: OneProfile, *, pins: Pins, python: str, seconds: float
+) -> tuple[Deployment, Mapping[str, Any]]:
     """Return a profile's deployment, and what the engine makes of its model. Raise as `compile_graphs`."""
-    deployment, config = resolve_question(profile)
-    rows = list(engine_rows(python, request(deployment, config), seconds=seconds))
+    deployment, config = resolve_question(profile, pins)
+    rows = list(engine_rows(python, request(deployment, config), deployment.engine, seconds=seconds))
     answer = next((row["answer"] for row in rows if "answer" in row), None)
     if answer is None:
         raise QueryFailed("The engine ended without an answer.")
     return deployment, {**answer, "config": config}
 
 
-def engine_rows(python: str, asked: Mapping[str, Any], *, seconds: float) -> Iterator[Mapping[str, Any]]:
-    """Yield the engine's rows. Raise `errors.QueryFailed` with its words where it refuses the profile."""
-    with tempfile.TemporaryDirectory(prefix="tpudeploy-engine-") as scratch:
-        for row in ask(python, asked, seconds=seconds, log=Path(scratch) / "log"):
+def engine_rows(
+    python: str, asked: Mapping[str, Any], engine: Engine, *, seconds: float
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the engine's rows. Raise `errors.QueryFailed` with its words where it refuses the profile.
+
+    Raise `errors.UsageError` if the image has another release than `python`.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="tpudeploy-engine-") as scratch,
+        # Closed here, so that an engine of another release ends before its graphs are compiled.
+        closing(ask(python, asked, seconds=seconds, log=Path(scratch) / "log")) as rows,
+    ):
+        for row in rows:
             if "refusal" in row and "graph" not in row:
-                raise QueryFailed(f"The engine refuses it: {row['refusal']}")
+                raise _refusal(str(row["refusal"]))
+            _refuse_another_release(python, str(row.get("answer", row).get("engine", "")), engine)
             yield row
+
+
+def _refusal(words: str) -> QueryFailed:
+    """Return the error for what ended the engine: its own refusal, or a call that has no stand-in without a chip."""
+    if is_the_engines(words):
+        return QueryFailed(f"The engine refuses it: {words}")
+    return QueryFailed(f"The engine stopped: {words}", hint="On a chip it may go on: this says nothing of the profile.")
+
+
+def _refuse_another_release(python: str, release: str, engine: Engine) -> None:
+    if release and engine.release is not None and numbers(release) != numbers(engine.release):
+        message = f"{python} has tpu-inference {release}, and the image has {engine.title}."
+        hint = f"Name a Python with vllm-tpu {engine.release}, or the image of {release} in serving.image."
+        raise UsageError(message, hint=hint)
 
 
 def request(deployment: Deployment, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,6 +154,9 @@ def request(deployment: Deployment, config: Mapping[str, Any]) -> dict[str, Any]
             "The engine's settings are not known.",
             hint="Write serving.max_model_len, max_num_batched_tokens and a tensor_parallel_size of 1, 2, 4 or 8.",
         )
+    if engine.pipeline_parallel > 1:
+        message = "The engine is asked for one process, and pipeline stages are several."
+        raise UsageError(message, hint="Leave pipeline_parallel_size out to see the whole model on these chips.")
     generation = catalog.generation(kind.generation)
     return {
         "chip": kind.generation,
@@ -127,11 +164,24 @@ def request(deployment: Deployment, config: Mapping[str, Any]) -> dict[str, Any]
         "tensor_parallel_size": engine.tensor_parallel,
         "config": config,
         "env": dict(deployment.container.environment) if deployment.attributes.get("serving.env") else {},
-        "args": _arguments(engine),
+        "args": arguments(deployment, engine),
     }
 
 
-def _arguments(engine: EngineSettings) -> dict[str, Any]:
+# Flags that decide weights, cache or graphs beside the settings of `sizing`. Those of a server decide none.
+_FLAGS_OF_GRAPHS = (
+    *("additional_config", "async_scheduling", "attention_config", "compilation_config", "convert"),
+    *("decode_context_parallel_size", "enable_chunked_prefill", "enable_expert_parallel", "enable_lora"),
+    *("enable_prefix_caching", "enforce_eager", "hf_overrides", "kv_transfer_config", "language_model_only"),
+    *("limit_mm_per_prompt", "max_cpu_loras", "max_logprobs", "max_lora_rank", "max_loras", "mm_encoder_tp_mode"),
+    *("model_impl", "num_gpu_blocks_override", "quantization", "runner", "spec_model", "spec_tokens"),
+    *("speculative_config",),
+)
+
+
+def arguments(deployment: Deployment, engine: EngineSettings) -> dict[str, Any]:
+    """Return the settings that decide a profile's graphs: by name, and `words` as `vllm serve` reads them."""
+    words = _words(deployment)
     arguments: dict[str, Any] = {
         "tensor_parallel_size": engine.tensor_parallel,
         "max_model_len": engine.max_model_len,
@@ -141,21 +191,44 @@ def _arguments(engine: EngineSettings) -> dict[str, Any]:
         "kv_cache_dtype": engine.kv_dtype,
         "dtype": engine.dtype,
     }
-    return arguments | ({"block_size": engine.block_size} if engine.block_size else {})
+    return (
+        arguments
+        | ({"block_size": engine.block_size} if engine.block_size else {})
+        | ({"words": words} if words else {})
+    )
 
 
-def resolve_question(profile: OneProfile) -> tuple[Deployment, Mapping[str, Any]]:
-    """Return a profile's deployment and the config.json of its model. Raise `errors.UsageError` without one."""
+def _words(deployment: Deployment) -> list[str]:
+    words: list[str] = []
+    for name in _FLAGS_OF_GRAPHS:
+        flag = flags.find(name, deployment.engine.release)
+        if flag is not None:
+            _, value = argument(deployment, flag.name)
+            words += flags.express(flags.with_any_choice(flag), value)
+    return words
+
+
+def resolve_question(profile: OneProfile, pins: Pins) -> tuple[Deployment, Mapping[str, Any]]:
+    """Return a profile's deployment and the config.json of its model. Raise `errors.UsageError` without one.
+
+    `pins` tell more of the engine than the image's name and tag, and have the configs of models that were looked up.
+    """
     from tpudeploy import loading
 
-    checked = loading.profile(profile)
-    deployment = loading.sized(checked)
+    checked = loading.judge(loading.profile(profile), pins)
+    deployment = loading.sized(checked, pins)
     if deployment.engine.kind in DIFFERENCES:
         hint = "Name an image of vllm-tpu: the graphs are those of tpu-inference."
         raise UsageError(f"{deployment.engine.title} cannot be compiled or asked without a chip.", hint=hint)
-    text = loading.config_json_of(checked)
+    text = loading.config_json_of(checked) or _config_on_hub(deployment, pins)
     config = dict(answers.config_of(deployment.model_id)) if text is None else dict(read_row(text.encode()))
     if not config:
         hint = "Name its config.json in model.config; the engine reads the whole of it."
         raise UsageError(f"The config of {deployment.model_id} is not known.", hint=hint)
     return deployment, config
+
+
+def _config_on_hub(deployment: Deployment, pins: Pins) -> str | None:
+    """Return the config.json of the commit that the lock file pins the model to, or None."""
+    checkpoint = pins.checkpoints.get(str(deployment.attributes.get(COMMIT)))
+    return checkpoint.config or None if checkpoint is not None else None

@@ -37,7 +37,15 @@ def run(args: argparse.Namespace, context: Context) -> int | None:
         raise UsageError("--engine needs --python PATH, a Python that has vllm-tpu.")
     (profile,) = context.load([args.profile], args)
     compiled = None if args.compiled is None else _read(args, context)
-    result = size_with(profile, python=args.python if args.engine else "", compiled=compiled, seconds=_MINUTES)
+    adapters = context.workspace([args.profile]).adapters
+    result = size_with(
+        profile,
+        pins=adapters.pins.read(),
+        boots=adapters.boots.read(),
+        python=args.python if args.engine else "",
+        compiled=compiled,
+        seconds=_MINUTES,
+    )
     show(result, context)
     return result.exit_code
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from tpudeploy import loading
 from tpudeploy.catalog.families import answers
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.errors import QueryFailed, UsageError
@@ -11,28 +13,40 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.features.compile import program_bytes
 from tpudeploy.features.compile.compiled import Compiled
 from tpudeploy.features.compile.rows import compact
-from tpudeploy.features.compile.service import engine_answer
+from tpudeploy.features.compile.service import arguments, engine_answer
 from tpudeploy.operations.size import Size, predict_size
 from tpudeploy.sizing.budget import compute_budget
 
 if TYPE_CHECKING:
+    from tpudeploy.domain.boots import BootRecord
+    from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.pins import Pins
     from tpudeploy.loading import OneProfile
 
 
-def size_with(profile: OneProfile, *, python: str, compiled: Compiled | None, seconds: float) -> Size:
+def size_with(
+    profile: OneProfile,
+    *,
+    pins: Pins,
+    boots: Iterable[BootRecord],
+    python: str,
+    compiled: Compiled | None,
+    seconds: float,
+) -> Size:
     """Return the size, the weights and the cache by the engine with `python`, the programs by `compiled`.
 
     Raise as `service.compile_graphs`, and `errors.UsageError` for a file that is for another slice or other settings.
     """
-    size = predict_size(profile)
-    budget = _by_engine(profile, python, seconds) if python else size.budget
+    size = predict_size(profile, pins=pins, boots=boots)
+    budget = _by_engine(profile, pins, python, seconds) if python else size.budget
     if compiled is not None:
-        budget = with_programs(budget, compiled)
+        deployment = loading.sized(loading.judge(loading.profile(profile), pins), pins)
+        budget = with_programs(budget, compiled, deployment)
     return replace(size, budget=budget)
 
 
-def _by_engine(profile: OneProfile, python: str, seconds: float) -> HbmBudget | Unsized:
-    deployment, answer = engine_answer(profile, python=python, seconds=seconds)
+def _by_engine(profile: OneProfile, pins: Pins, python: str, seconds: float) -> HbmBudget | Unsized:
+    deployment, answer = engine_answer(profile, pins=pins, python=python, seconds=seconds)
     engine = deployment.budget.engine
     assert engine is not None  # or the engine was not asked
     source = {"id": deployment.model_id, "settings": {}, "source": "the engine's answer", "config": answer["config"]}
@@ -47,11 +61,11 @@ def _by_engine(profile: OneProfile, python: str, seconds: float) -> HbmBudget | 
     return budget
 
 
-def with_programs(budget: HbmBudget | Unsized, compiled: Compiled) -> HbmBudget:
+def with_programs(budget: HbmBudget | Unsized, compiled: Compiled, deployment: Deployment) -> HbmBudget:
     """Return the budget with the room that the compiled programs need. Raise `errors.UsageError` if they are others."""
     if not isinstance(budget, HbmBudget):
         raise UsageError(f"The programs are known, but not the rest: cannot size this, because {budget.because}.")
-    _refuse_others(budget, compiled)
+    _refuse_others(budget, compiled, deployment)
     extent = "all" if compiled.is_complete else "only a part"
     by = f"tpu-inference {compiled.engine} and libtpu {compiled.libtpu}"
     note = f"program_bytes_per_chip: compiled without a chip by {by}, {extent} of the graphs ({len(compiled.graphs)})"
@@ -62,7 +76,7 @@ def with_programs(budget: HbmBudget | Unsized, compiled: Compiled) -> HbmBudget:
     return replace(budget, program_bytes_per_chip=room, estimates=(*others, note, *_decode(compiled)))
 
 
-def _refuse_others(budget: HbmBudget, compiled: Compiled) -> None:
+def _refuse_others(budget: HbmBudget, compiled: Compiled, deployment: Deployment) -> None:
     """Raise `errors.UsageError` for programs of another slice, step, model, split or release."""
     engine, settings = budget.engine, compiled.settings
     words = "{} with {} requests and {} tokens a step"
@@ -78,11 +92,16 @@ def _refuse_others(budget: HbmBudget, compiled: Compiled) -> None:
         ),
         (f"tpu-inference {compiled.engine}", f"tpu-inference {engine.release or compiled.engine}"),
         (f"a KV cache in {settings.get('kv_cache_dtype')}", f"a KV cache in {engine.kv_dtype}"),
+        (_flags(settings), _flags(arguments(deployment, engine))),
     )
     for theirs, ours in pairs:
         if theirs != ours:
             hint = "Compile this profile: `tpudeploy compile`."
             raise UsageError(f"{compiled.path} is for {theirs}, not {ours}.", hint=hint)
+
+
+def _flags(settings: Mapping[str, Any]) -> str:
+    return " ".join(settings.get("words", ())) or "no other flags of the engine"
 
 
 def _decode(compiled: Compiled) -> tuple[str, ...]:
