@@ -6,6 +6,7 @@
 # make exhaustive  the long searches, whole, the long stories, the startup script under a real systemd, and a real vLLM on CPU
 # make lint        format, lint, types, floors, names and sentences, shell, workflows, the image
 # make docs        the documentation site, in build/site; a warning or a broken link is an error
+# make compatibility  docs/compatibility.md, from the tables of the catalog
 # make picture     docs/static/apply.svg: the live table of a real apply on the emulator
 # make constraints versions for pipelines (with hashes) and for this folder, after a change of dependencies; UPGRADE=1 for newer ones
 # make bench       what commands take to start, validate and plan of 1,000 profiles, as multiples of python -c pass
@@ -28,7 +29,7 @@ GITHUB_WORKFLOWS := $(filter-out %/gitlab-ci.yml,$(WORKFLOWS))
 SCRIPTS := .ci/run .ci/memory .ci/promtool .ci/routers .ci/distributions .ci/from-tag .ci/release-notes tpudeploy/emulator/machine/shim.sh \
 	tests/real_systemd/enter.sh $(wildcard examples/*.sh examples/*/*.sh)
 
-.PHONY: demo test quick coverage which exhaustive lint docs picture constraints bench hunt mutation release-check clean
+.PHONY: demo test quick coverage which exhaustive lint docs compatibility picture constraints bench hunt mutation release-check clean
 
 demo: .venv/installed
 	@examples/demo.sh
@@ -70,6 +71,9 @@ lint: .venv/installed-dev
 docs: .venv/installed-docs
 	sphinx-build --fail-on-warning --keep-going --fresh-env --quiet docs build/site
 	@echo "The site is build/site/index.html."
+
+compatibility: .venv/installed-dev
+	python docs/compatibility.py
 
 picture: .venv/installed-docs
 	python docs/picture.py

@@ -34,6 +34,8 @@ nitpicky = True
 smartquotes = False  # `--set` stays two dashes
 myst_heading_anchors = 3
 copybutton_prompt_text = "$ "
+html_logo = "static/logo.svg"
+html_favicon = "static/logo.svg"
 exclude_patterns = ["extensions", "maintainers"]  # for people who change tpudeploy, in the repository
 
 # The pages are also read in the repository, where a link may lead to any file of it. The site has the pages alone.
@@ -62,11 +64,11 @@ def lead_links_to_the_repository(_app: Sphinx, page: str, source: list[str]) -> 
 
 
 def make_navigation(_app: Sphinx, page: str, source: list[str]) -> None:
-    """Make the navigation from the lists of the front page: each heading with its links is one part of it."""
+    """Make the navigation from the lists of all-pages.md: each heading with its links is one part of it."""
     if page != "index":
         return
     parts = []
-    for group in _GROUP.finditer(source[0]):
+    for group in _GROUP.finditer((HERE / "all-pages.md").read_text(encoding="utf-8")):
         pages = "\n".join(re.findall(r"\]\((.+?)\.md\)", group["links"]))
         parts.append(f"```{{toctree}}\n:hidden:\n:caption: {group['title']}\n\n{pages}\n```\n")
     source[0] += "\n" + "\n".join(parts)

@@ -262,7 +262,7 @@ def test_every_fault_of_the_emulator_is_done_somewhere_in_it() -> None:
 
 @pytest.mark.parametrize(
     ("page", "folder", "pattern"),
-    [("docs/index.md", "docs", "**/*.md"), ("examples/README.md", "examples", "[0-9]*/")],
+    [("docs/all-pages.md", "docs", "**/*.md"), ("examples/README.md", "examples", "[0-9]*/")],
 )
 def test_every_page_and_example_is_on_the_front_page_and_the_other_way_round(
     page: str, folder: str, pattern: str

@@ -21,9 +21,9 @@ _COST: Mapping[RehearsalStage, str] = {
 _HEAD = """\
 # What is not verified
 
-No part of tpudeploy has met a live project. It relies on these facts about Google Cloud, which are not verified. Code
-that relies on one copes either way. `tpudeploy rehearse --max-cost USD` looks at them on your project, in the order of
-what they cost, and leaves nothing. This page is made from the table in `tpudeploy/features/rehearsal/facts.py`.
+tpudeploy hasn't run against a live project yet. It relies on the facts below, none of them verified. The code copes
+whether or not they hold. `tpudeploy rehearse --max-cost USD` checks them on your project, cheapest first, and deletes
+everything it creates. This page is generated from `tpudeploy/features/rehearsal/facts.py`.
 """
 _BOUND = (
     "This holds even if this process is killed, or if Google ignores a deletion: each request says how long its slice",
