@@ -23,8 +23,8 @@ What runs with this version of tpudeploy: TPU generations, engine releases, mode
 For one profile, run `tpudeploy validate PROFILE` and `tpudeploy size PROFILE`: they check your exact combination.
 """
 _MODELS = """\
-A model of one of these families is sized to the block, by its id, its `config.json` or as a copy, fine-tune or quantized
-checkpoint. Other models deploy too; tpudeploy then sizes them by the engine's own answers
+A model of one of these families is sized to the block, by its id, its `config.json` or as a copy, fine-tune or
+quantized checkpoint. Other models deploy too; tpudeploy then sizes them by the engine's own answers
 ([Ask the engine without a chip](how-to/ask-the-engine.md)) or reports the checks it had to skip (TPU2120).
 """
 _UPSTREAM = f"""\
