@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import PROFILE, CommandLine, Open
 
+from tpudeploy.boot_log.read import read
 from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.verify import EngineReport, ReplicaVerification, Verdict, VerifiedSetting
@@ -15,6 +16,7 @@ from tpudeploy.loading import Profile, sized
 from tpudeploy.serialization.boot_records import format_record, parse_records
 from tpudeploy.verify.calibration import record_of
 from tpudeploy.verify.settings import verify_settings
+from tpudeploy.views.size import boots
 
 MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")
 LOG = Path(__file__).parents[1] / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
@@ -214,4 +216,21 @@ def test_a_record_of_a_boot_has_weights_room_for_programs_and_phases_beside_what
         assert abs(record.deviation(name) or 0) < (0.05 if name == "program_room_bytes" else 0.005), name
     assert "program_bytes" in record.predicted
     assert record.phases == {"weights": 12.5}
+    assert record.measured["weights_seconds"] == 12.5
+    assert "process_seconds" not in record.measured
     assert parse_records(format_record(record)) == (record,)
+
+
+def test_a_boot_says_how_long_each_part_of_its_start_took_beside_what_was_predicted() -> None:
+    text = LOG.read_text(encoding="utf-8")
+    phases = {phase.name: phase.seconds for phase in read(text).phases if phase.seconds is not None}
+    deployment = sized(Profile.from_text(MEASURED))
+    report = EngineReport(log=effective_settings(text), phases=phases)
+    record = record_of(deployment, verify_settings(deployment, report, address="gemma[0]"), report, at=7.0)
+    assert record is not None
+    assert (record.measured["process_seconds"], record.predicted["process_seconds"]) == (83.0, 83)
+    for name in ("weights_seconds", "compile_seconds", "ready_seconds"):
+        assert abs(record.deviation(name) or 0) < 0.15, name
+    line = boots([record])
+    assert "start: the last one took to the first weight 83 s (83 s), weights 60 s" in line
+    assert "in brackets as predicted without a cache" in line

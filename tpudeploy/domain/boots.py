@@ -13,8 +13,8 @@ class BootRecord:
     """One boot that was verified. `at` is in seconds since the epoch, and `release` is what the engine reported.
 
     `digest` is that of the image, "" for one without a pin. Figures have the names of verified settings and of the
-    parts of a chip's memory, in bytes. `phases` are the parts of the start by the engine's log, in seconds; none where
-    its log was not read.
+    parts of a chip's memory, in bytes, and of the parts of the start, in seconds: predicted are those of a cold one.
+    `phases` are the parts of the start as the engine's log has them, in seconds; none where its log was not read.
     """
 
     at: float

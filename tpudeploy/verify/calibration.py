@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tpudeploy.domain.boots import BootRecord
 from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.compilation import PredictedStart
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.verify import EngineReport, ReplicaVerification
 from tpudeploy.pins import digest_in
@@ -22,6 +25,14 @@ _SHARES = {
     "HBM": "hbm_bytes",
 }
 
+# The parts of a predicted start (sizing/starts.py), and the phases of a boot log that they are.
+_PHASES = {
+    "process_seconds": ("container", "imports", "engine"),
+    "weights_seconds": ("weights",),
+    "compile_seconds": ("compile",),
+    "ready_seconds": ("warm-up",),
+}
+
 
 def record_of(
     deployment: Deployment, verification: ReplicaVerification, report: EngineReport, *, at: float
@@ -37,6 +48,8 @@ def record_of(
         shares = {_SHARES[share.name]: share for share in memory_of(deployment.budget, report)}
         predicted |= {name: share.planned for name, share in shares.items()}
         measured |= {name: share.measured for name, share in shares.items()}
+        predicted |= _predicted_phases(deployment.budget.start)
+        measured = {**_measured_phases(report.phases), **{k: v for k, v in measured.items() if v is not None}}
     return BootRecord(
         at=at,
         engine=deployment.engine.kind.value,
@@ -48,3 +61,17 @@ def record_of(
         measured={name: value for name, value in measured.items() if value is not None},
         phases=report.phases,
     )
+
+
+def _predicted_phases(start: PredictedStart) -> Mapping[str, float]:
+    """Return the seconds of each part of a cold start."""
+    graphs = sum(group.count for group in start.groups)
+    return {name: getattr(start, name) for name in _PHASES if name != "compile_seconds"} | {
+        "compile_seconds": start.compile_seconds(graphs)
+    }
+
+
+def _measured_phases(phases: Mapping[str, float]) -> dict[str, float | None]:
+    """Return the seconds of those parts of which the log has a phase."""
+    parts = {name: [phases[each] for each in names if each in phases] for name, names in _PHASES.items()}
+    return {name: sum(seconds) for name, seconds in parts.items() if seconds}

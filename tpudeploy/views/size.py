@@ -46,6 +46,13 @@ _ORIGINS = {
     EngineOrigin.BOOT: ", as it reported at its last boot",
 }
 _CALIBRATED = ("num_blocks", "kv_cache_tokens", "graphs", "weights_bytes", "program_room_bytes")
+# The parts of a start, in words. A compile cache makes the third one shorter than predicted.
+_START_PARTS = {
+    "process_seconds": "to the first weight",
+    "weights_seconds": "weights",
+    "compile_seconds": "compile",
+    "ready_seconds": "to the first answer",
+}
 _DOUBT = "may run out of memory while it compiles"
 _MOST_FAILURES = 12
 _COLUMNS = ("slice", "TP x DP", "KV", "util", "length", "KV tokens", "at once", "from", "cold start")
@@ -66,7 +73,15 @@ def boots(records: Sequence[BootRecord]) -> str:
     deviations = {name: records[-1].deviation(name) for name in _CALIBRATED}
     texts = [f"{name} {value:+.2%}" for name, value in deviations.items() if value is not None]
     last = f"; of the last one, measured against predicted: {', '.join(texts)}" if texts else ""
-    return f"\n  boots: {words.plural(len(records), 'verified boot')} of this engine, model and slice{last}"
+    line = f"\n  boots: {words.plural(len(records), 'verified boot')} of this engine, model and slice{last}"
+    return f"{line}{_start_of(records[-1])}"
+
+
+def _start_of(boot: BootRecord) -> str:
+    """Return the line about the parts of the start of a boot, "" for one whose log was not read."""
+    both = [name for name in _START_PARTS if name in boot.predicted and name in boot.measured]
+    parts = [f"{_START_PARTS[name]} {boot.measured[name]:.0f} s ({boot.predicted[name]:.0f} s)" for name in both]
+    return f"\n  start: the last one took {', '.join(parts)}; in brackets as predicted without a cache" if parts else ""
 
 
 def support(verdict: ModelSupport) -> str:
