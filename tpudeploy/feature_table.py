@@ -49,6 +49,7 @@ _ROWS: Mapping[str, Feature] = {
         operations={
             **dict.fromkeys(("bench", "bench_import", "bench_report"), "bench_operation"),
             **dict.fromkeys(("benchmark_runs", "benchmark_run", "operating_points"), "runs_operation"),
+            "benchmark_trend": "trend_operation",
             "compare": "compare_operation",
             "recommend": "recommend_operation",
         },
@@ -72,6 +73,7 @@ _ROWS: Mapping[str, Feature] = {
         results={
             **dict.fromkeys(("ServerAddress", "SweepOptions"), "bench_operation"),
             **dict.fromkeys(("BenchmarkRun", "OperatingPoints", "Runs"), "runs_operation"),
+            "BenchmarkTrend": "trend_operation",
             "Compared": "compare_operation",
             "Recommended": "recommend_operation",
         },

@@ -27,7 +27,7 @@ gcloud iam service-accounts create tpudeploy-apply --project="$PROJECT"
 gcloud iam service-accounts add-iam-policy-binding "$plan" --project="$PROJECT" \
     --role=roles/iam.workloadIdentityUser \
     --member="principalSet://iam.googleapis.com/$pool/attribute.repository_id/$REPOSITORY_ID"
-for environment in production production-resume; do
+for environment in production production-resume staging-measure; do
     gcloud iam service-accounts add-iam-policy-binding "$apply" --project="$PROJECT" \
         --role=roles/iam.workloadIdentityUser \
         --member="principal://iam.googleapis.com/$pool/subject/repo:$REPOSITORY:environment:$environment"
@@ -52,6 +52,8 @@ Variables of the repository:
   TPUDEPLOY_PLAN_ACCOUNT=$plan
   TPUDEPLOY_APPLY_ACCOUNT=$apply
   TPUDEPLOY_BACKEND=gs://$BUCKET/states
+Environment for measure.yml, if you use it: staging-measure, with reviewers. It's open to the branches of pull requests, whose
+workflows it runs: a reviewer approves each run, with all that the apply account may do.
 Environments of the repository, each for the branch main alone (Settings, Environments, Deployment branches):
   production         with the people who say when to apply as reviewers
   production-resume  without reviewers

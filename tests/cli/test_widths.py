@@ -48,6 +48,7 @@ COMMANDS = {
     "bench": (("bench", G, "-window", "50ms", "-concurrency", "1,4", "-context", "4,1024", "-output", "1,8"),),
     "bench_import": (("bench", "import", "run.json"),),
     "benchmark_runs": (("bench", "list"), ("compare", "-published")),
+    "benchmark_trend": (("bench", "trend", "RUN"),),
     "benchmark_run": (("bench", "show", "RUN"),),
     "bench_report": (("bench", "report", "RUN", "-out", "report.html"),),
     "compare": (("compare", *RUNS), ("compare", "RUN", RUNS[0])),

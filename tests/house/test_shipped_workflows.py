@@ -23,7 +23,7 @@ from tpudeploy.emulator import running
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "05-pull-requests"
-WORKFLOWS = [FOLDER / f"{name}.yml" for name in ("pull-request", "plan", "merge", "schedule")]
+WORKFLOWS = [FOLDER / f"{name}.yml" for name in ("pull-request", "plan", "merge", "schedule", "measure")]
 GITLAB = FOLDER / "gitlab-ci.yml"
 ACTION = ROOT / "action.yml"
 RELEASE = ROOT / ".github" / "workflows" / "release.yml"
@@ -76,12 +76,16 @@ def test_a_job_ends_keeps_no_token_in_its_checkout_and_gets_what_it_needs(job: A
         "apply": {"id-token", "pull-requests", "statuses", "checks"},
         "resume": {"id-token", "pull-requests", "statuses", "checks"},
         "drift": {"id-token", "issues"},
+        "ab": {"id-token", "pull-requests", "statuses"},
+        "bench": {"id-token", "pull-requests", "statuses", "issues"},
     }[does]
     assert {name for name, level in job.get("permissions", {}).items() if level == "write"} == needs
     assert ("google-github-actions/auth" in steps) == bool(needs)
     account = steps.get("google-github-actions/auth", {"with": {}})["with"].get("service_account", "")
-    assert ("APPLY" in account) == (does in {"apply", "resume"})
-    assert ("environment" in job) == (does in {"plan", "apply", "resume"})
+    assert ("APPLY" in account) == (does in {"apply", "resume", "ab", "bench"})
+    assert ("environment" in job) == (does in {"plan", "apply", "resume", "ab", "bench"})
+    # What may cost has a ceiling.
+    assert ("max-cost" in steps["tpudeploy/tpudeploy"]["with"]) == (does in {"ab", "bench"})
     # The key that approves goes to jobs of protected environments that need it, and to no other.
     assert ("approval-key" in steps["tpudeploy/tpudeploy"]["with"]) == (does in {"plan", "apply"})
     inputs = _tree(ACTION)["inputs"]
@@ -206,6 +210,7 @@ def _step(command: str, folder: Path, environment: dict[str, str]) -> subprocess
     (step,) = (s for s in _tree(ACTION)["runs"]["steps"] if s.get("id") == "run")
     (folder / "output").touch()
     variables = {"BACKEND": "", "ACCEPT": "", "LABEL": "", "AUTHOR": "github-actions[bot]", "TIMEOUT": "45m"}
+    variables |= dict.fromkeys(("MAX_COST", "FLAG", "PROPOSED", "ACCURACY", "LOAD"), "")
     variables |= {
         "TPUDEPLOY_APPROVAL_KEY": APPROVAL_KEY,
         "COMMAND": command,
@@ -254,6 +259,29 @@ def test_the_action_runs_each_of_its_commands(tmp_path: Path, forge: GitHubApi) 
         assert not emulator.live()
     step_outputs = set(re.findall(r"steps\.run\.outputs\.([a-z-]+)", ACTION.read_text("utf-8")))
     assert {"changes", "fingerprint", "exit-code", "failure-reason", "drift", "json-plan-path"} <= step_outputs
+
+
+def test_the_action_measures_below_its_ceiling(tmp_path: Path) -> None:
+    (tmp_path / "deploy").mkdir()
+    profile = PROFILE.replace("max_model_len", "padding_gap: 0\n  max_model_len")
+    (tmp_path / "deploy" / "gemma.yaml").write_text(profile, encoding="utf-8")
+    (tmp_path / "proposed.yaml").write_text(profile.replace("gap: 0", "gap: 512"), encoding="utf-8")
+    load = "--concurrency 8 --context 512 --output 32"
+    boot = {"paced": True}
+    with running(scenario={"nodes": "simulated", "boot": boot}) as emulator:
+        around = {**emulator.environment, "LOAD": load}
+        _, _, outputs = _run("plan", tmp_path, around)
+        assert _run("apply", tmp_path, {**around, "ACCEPT": outputs["fingerprint"]})[0] == 0
+        code, output, _ = _run("bench", tmp_path, around)
+        assert code == 1
+        assert "`ci bench` needs a ceiling." in output
+        code, output, outputs = _run("bench", tmp_path, {**around, "MAX_COST": "5"})
+        assert (code, outputs["exit-code"]) == (0, "0"), output
+        assert "No trend yet" in output
+        measures = {**around, "LOAD": f"{load} --repeats 2", "MAX_COST": "5", "PROPOSED": "proposed.yaml"}
+        code, output, _ = _run("ab", tmp_path, measures)
+        assert code in {0, 13}, output
+        assert "A = 0, B = 512" in output
 
 
 def test_a_cancelled_job_saves_what_it_began_within_the_seconds_that_it_has(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ ROWS: Mapping[str, Row] = {
     "bench_import": Row(words=("bench", "import", "run.json"), args=("run.json",), moves=True),
     "benchmark_runs": Row(words=("bench", "list")),
     "benchmark_run": Row(words=("bench", "show", "RUN"), args=("RUN",)),
+    "benchmark_trend": Row(words=("bench", "trend", "RUN"), args=("RUN",)),
     "compare": Row(words=("compare", *RUNS), args=(RUNS,)),
     "operating_points": Row(words=("recommend", "-run", RUNS[0]), args=(RUNS[0],)),
     "recommend": Row(

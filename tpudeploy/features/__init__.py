@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tpudeploy.features.benchmark.runs_operation import benchmark_run as _benchmark_run
     from tpudeploy.features.benchmark.runs_operation import benchmark_runs as _benchmark_runs
     from tpudeploy.features.benchmark.runs_operation import operating_points as _operating_points
+    from tpudeploy.features.benchmark.trend_operation import BenchmarkTrend as BenchmarkTrend
+    from tpudeploy.features.benchmark.trend_operation import benchmark_trend as _benchmark_trend
     from tpudeploy.features.campaign.operation import CampaignProposal as CampaignProposal
     from tpudeploy.features.campaign.operation import CampaignResult as CampaignResult
     from tpudeploy.features.campaign.operation import campaign as _campaign
@@ -75,6 +77,7 @@ class FeatureMethods:
         campaign_report = _campaign_report
         benchmark_runs = _benchmark_runs
         benchmark_run = _benchmark_run
+        benchmark_trend = _benchmark_trend
         operating_points = _operating_points
         compare = _compare
         recommend = _recommend

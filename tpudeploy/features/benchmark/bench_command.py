@@ -31,6 +31,7 @@ VERBS: Mapping[str, str] = {
     "import": "Take over results that another client wrote.",
     "list": "List the runs that are kept.",
     "show": "Show one run again.",
+    "trend": "Compare one run with the earlier runs of its deployment.",
     "report": "Write a page about one or more runs.",
 }
 _OF_IMPORT = ("model", "type", "usd_per_hour")
@@ -49,7 +50,7 @@ def verb_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
             parser.add_argument("files", metavar="FILE", nargs="+", help="What the other client wrote.")
             for name in _OF_IMPORT:
                 add_argument(parser, _ROW.argument(name))
-        case "show":
+        case "show" | "trend":
             parser.add_argument("id", metavar="ID", help="The id of a run, or its beginning.")
         case "report":
             _add_report_arguments(parser)
@@ -71,6 +72,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
             return _list(context)
         case "show":
             return _show(context, args.id)
+        case "trend":
+            result = context.workspace().benchmark_trend(args.id)
+            show(result, context)
+            return result.exit_code
         case "import":
             return _import(args, context)
         case "report":

@@ -35,7 +35,7 @@ _SIGNATURE_LENGTH = 32  # hexadecimal digits, 128 bits: a commit status has 140 
 
 @frozen
 class Marker:
-    """The hidden first line of a text of ours. `about` is `plan`, `apply` or `drift`; `label` distinguishes several.
+    """The hidden first line of a text of ours. `about` is the verb of `ci`; `label` distinguishes several.
 
     `commit` is the head commit that the plan was made for, `branch` the one that it would be merged into. `goals` has
     an entry for each deployment that would change, `whole` is the fingerprint of all together; both are empty where the

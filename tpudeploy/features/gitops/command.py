@@ -1,4 +1,4 @@
-"""Run in a pipeline: `plan` on a pull request, `apply` after the merge, or report `drift`."""
+"""Run in a pipeline: `plan` on a pull request, `apply` after the merge, report `drift`, or measure: `ab`, `bench`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import RunReport
-from tpudeploy.features.gitops import issue, markdown, service
+from tpudeploy.features.gitops import issue, markdown, measured, service
 from tpudeploy.features.gitops import pipeline as adapter
 from tpudeploy.features.gitops.documents import pipeline as pipeline_document
 from tpudeploy.features.gitops.forge import CommitState, Host
@@ -38,6 +38,7 @@ VERBS: Mapping[str, str] = {
     "plan": "On a pull request: comment the plan of its profiles.",
     "apply": "After the merge: apply what was approved.",
     "drift": "On a schedule: open an issue for each deployment that drifted, and close it afterwards.",
+    **measured.VERBS,
 }
 NEEDS_VERB = True
 
@@ -60,6 +61,8 @@ def verb_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     options.option(parser, "artifacts", "Write plan.json and plan.md to DIR.", metavar="DIR", type=Path)
     if verb == "apply":
         _add_apply_arguments(parser)
+    elif verb in measured.VERBS:
+        measured.arguments(parser, verb)
     else:
         options.flag(parser, "detailed-exitcode", "Exit 2 if there are changes, or drift.")
     options.lock_timeout(parser)
@@ -278,4 +281,6 @@ _DOES: Mapping[str, Callable[[argparse.Namespace, Context, PipelineRun], int]] =
     "plan": plan,
     "apply": apply,
     "drift": drift,
+    "ab": measured.ab,
+    "bench": measured.bench,
 }

@@ -38,7 +38,7 @@ DOCUMENTS = {
     "ci": formatted(
         "ci",
         {
-            "does": {"enum": ["plan", "apply", "drift"]},
+            "does": {"enum": ["plan", "apply", "drift", "ab", "bench"]},
             "message": TEXT,
             "plan": Plan | None,
             "report": RunReport | None,

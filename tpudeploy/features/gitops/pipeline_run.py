@@ -108,6 +108,12 @@ class PipelineRun:
         if forge is not None:
             self._publish(lambda: service.tell_result(forge, self.pipeline, text, label=self.label))
 
+    def tell(self, publish: Callable[[Forge], object]) -> None:
+        """Publish on the forge, if there is one."""
+        forge = self.forge
+        if forge is not None:
+            self._publish(lambda: publish(forge))
+
     def _publish(self, publish: Callable[[], object]) -> None:
         """Call `tell` and print a forge error instead of raising it, because the run's own result matters more."""
         try:

@@ -26,6 +26,7 @@ from tpudeploy.workspace import Workspace
 
 P = TypeVar("P", bound=Plan)
 LABEL = "tpudeploy-drift"
+MEASURED_LABEL = "tpudeploy-bench"
 _MARKER_BYTES = 20_000  # a plan for more deployments than that must be approved by -accept
 _KEY = "TPUDEPLOY_APPROVAL_KEY"
 _SIGNATURE = "Signature of the plan comment:"
@@ -409,6 +410,20 @@ def report(
         mark_of_issue = approval.loads(open_.body)
         if mark_of_issue is not None and mark_of_issue.about == "drift" and mark_of_issue.label in well_names:
             forge.settle(open_, issue.resolution(mark_of_issue.label))
+
+
+def tell_measured(forge: Forge, pipeline: Pipeline, marker: Marker, text: str, *, title: str, is_worse: bool) -> None:
+    """Comment a measurement on its pull request; outside of one, open an issue while it is worse, and close it then."""
+    body = f"{approval.dumps(marker)}\n{text}"
+    is_it = _is_same_text(marker)
+    if pipeline.pull is not None:
+        forge.tell(pipeline.pull, is_it, body)
+    elif is_worse:
+        forge.report(is_it, MEASURED_LABEL, f"tpudeploy: {title}", body)
+    else:
+        for open_ in forge.issues(MEASURED_LABEL):
+            if is_it(open_.body):
+                forge.settle(open_, text)
 
 
 def _revisions(plan: Plan) -> Mapping[str, Revision]:
