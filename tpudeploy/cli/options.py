@@ -58,9 +58,17 @@ def is_written(name: str, value: bool | list[str]) -> bool:
     return len(value) > len(default_text.splitlines())
 
 
+def _folder(text: str) -> Path:
+    """Return a folder that exists: in a misspelled one, each command would report that there is nothing."""
+    folder = Path(text)
+    if not folder.is_dir():
+        raise argparse.ArgumentTypeError(f"the folder `{text}` does not exist")
+    return folder
+
+
 def common(parser: argparse.ArgumentParser) -> None:
     """Add the options that every command has."""
-    option(parser, "chdir", "Run as if started in DIR.", metavar="DIR", type=Path, default=Path())
+    option(parser, "chdir", "Run as if started in DIR.", metavar="DIR", type=_folder, default=Path())
     flag(parser, "no-color", "Print without colors (as with NO_COLOR).")
     flag(parser, "json", "Print one JSON document on stdout, and messages on stderr.")
 

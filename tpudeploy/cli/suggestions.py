@@ -18,6 +18,7 @@ _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("var", "values"), ("set",)),
     **dict.fromkeys(("var-file", "overlay", "file", "config"), ("file", "overlay")),
     "w": ("watch",),
+    "m": ("model",),
     **dict.fromkeys(("C", "dir", "directory", "cwd"), ("chdir",)),
     **dict.fromkeys(("j", "jobs", "parallel"), ("parallelism",)),
     **dict.fromkeys(("nocolor", "no-colour"), ("no-color",)),
@@ -44,10 +45,6 @@ _SENTENCES_OF: Mapping[str, Mapping[str, str]] = {
     ),
     "logs": dict.fromkeys(
         ("tail", "n", "lines", "since"), "`| tail -n 100` keeps the last lines, and `-follow` shows new ones."
-    ),
-    "init": dict.fromkeys(
-        ("model", "m"),
-        "At a terminal, `tpudeploy init FILE` asks for the model. Otherwise write it into the file, as model.id.",
     ),
 }
 _OVERLAY = ("-f", "--file", "--overlay", "-file", "-overlay")
@@ -125,7 +122,8 @@ def _near(parser: Parser, bare: str) -> Iterator[str]:
 
     names = [name.lstrip("-") for name in parser.option_names]
     harmless = [name for name in names if f"--{name}" not in verbs.DESTRUCTIVE or _is_typo(bare, name)]
-    yield from (f"--{near}" for near in get_close_matches(bare, harmless, n=5))
+    # `--timout` is not `--out`, which would write a file: a typo keeps the first letter.
+    yield from (f"--{near}" for near in get_close_matches(bare, harmless, n=5) if near[:1] == bare[:1].lower())
 
 
 def _instead(parser: Parser, word: str) -> str:

@@ -46,6 +46,8 @@ def run(python: str, words: Sequence[str], *, lines: str = "", seconds: float, m
         check_interrupt(process)
         if process.returncode:
             ending = read_end(here / "err", _LAST_WORDS).decode("utf-8", "replace").strip()
+            if "No module named 'vllm'" in ending:
+                raise UsageError(f"{python} has no vllm.", hint="Name an environment with vllm-tpu by -python.")
             raise QueryFailed(
                 f"{python} ended with {process.returncode}.", hint=ending or "It wrote nothing about the cause."
             )
