@@ -61,10 +61,10 @@ def test_it_is_refused_without_a_traceback_a_file_or_a_suggestion_that_does_harm
     assert len(output.err.strip().splitlines()) <= 15
     assert output.err.startswith(("Error: ", "Usage: "))
     assert [path.name for path in folder.iterdir()] == ["gemma.yaml"]
-    for suggested in re.findall(r"`([^`]+)`", output.err):
+    for suggestion in re.findall(r"`([^`]+)`", output.err):
         for change in _CHANGES:
-            is_named = re.search(rf"(^|tpudeploy |-){re.escape(change)}\b", suggested)
-            assert not is_named or change.split()[0].lstrip("-")[:-1] in " ".join(line), suggested
+            has_change = re.search(rf"(^|tpudeploy |-){re.escape(change)}\b", suggestion)
+            assert not has_change or change.split()[0].lstrip("-")[:-1] in " ".join(line), suggestion
     for option in re.findall(r"Did you mean `(--?[a-z-]+)`", output.err):
         assert option.replace("--", "-").lstrip("-")[:1] == "t", "a typo keeps its first letter"
         assert option not in DESTRUCTIVE

@@ -69,8 +69,8 @@ def test_the_release_publishes_packages_and_image_with_provenance_after_the_test
 
 
 def test_each_supported_python_is_one_of_the_tests_and_of_the_packages() -> None:
-    tested = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text("utf-8"))
-    versions = tested["jobs"]["test"]["strategy"]["matrix"]["python"]
+    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text("utf-8"))
+    versions = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
     setup = next(step for step in _jobs()["build"]["steps"] if "setup-python" in step.get("uses", ""))
     assert set(setup["with"]["python-version"].split()) == set(versions)
     project = (ROOT / "pyproject.toml").read_text("utf-8")

@@ -135,14 +135,14 @@ def test_every_code_of_ours_has_a_cause_an_example_and_a_command(cli: Open) -> N
 
 
 def test_every_tpudeploy_command_that_a_page_names_exists() -> None:
-    named = {
+    mentions = {
         (code, name)
         for pages in groups().values()
         for code, page in pages.items()
         for name in re.findall(r"(?:`|^  |\b(?:Run|run|then): )tpudeploy ([a-z][a-z-]+)", page, re.MULTILINE)
     }
-    assert len({name for _, name in named}) > 15
-    assert {(code, name) for code, name in named if name not in COMMAND_TABLE} == set()
+    assert len({name for _, name in mentions}) > 15
+    assert {(code, name) for code, name in mentions if name not in COMMAND_TABLE} == set()
 
 
 def test_every_refusal_and_cause_of_a_failed_boot_has_what_to_do(cli: Open) -> None:
