@@ -216,7 +216,7 @@ _ROWS: Mapping[str, Feature] = {
         commands={
             "dashboard": FeatureCommand(
                 group="Operate",
-                summary="Show all deployments live in a local, read-only web page.",
+                summary="Show all deployments live in a local web page.",
                 module="command",
             )
         },

@@ -121,12 +121,12 @@ def test_every_text_can_be_read(page: Page) -> None:
 
 
 def test_the_page_is_one_file_that_allows_its_own_scripts_alone(browser: Browser, report: Path) -> None:
-    asked, complaints = [], []
+    urls, complaints = [], []
     opened = browser.new_context(offline=True).new_page()
-    opened.on("request", lambda request: asked.append(request.url))
+    opened.on("request", lambda request: urls.append(request.url))
     opened.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     opened.goto(report.as_uri())
-    assert asked == [report.as_uri()]
+    assert urls == [report.as_uri()]
     assert complaints == []
     opened.evaluate("""() => { const node = document.createElement("script"); node.textContent = "document.title = 'taken'";
       document.body.append(node); }""")

@@ -23,7 +23,8 @@ from real_time import DEADLINE
 
 import tpudeploy as td
 from tpudeploy.features.dashboard.documents import DOCUMENTS
-from tpudeploy.features.dashboard.server import DashboardServer, Documents
+from tpudeploy.features.dashboard.latest import Documents
+from tpudeploy.features.dashboard.server import DashboardServer
 
 TWO = PROFILE.replace("name: gemma", "name: second")
 
@@ -166,6 +167,111 @@ def test_its_documents_are_those_of_json_and_hold_no_secret(
     assert len(creates) <= requests, "it changes nothing"
 
 
+def _ask(
+    server: DashboardServer, body: object, *, kind: str = "application/json", token: str | None = None, **headers: str
+) -> tuple[int, list[dict[str, Any]]]:
+    """Send a question as the page does; return the status, and the lines of the answer."""
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=DEADLINE)
+    text = body if isinstance(body, str) else json.dumps(body)
+    given = {"Content-Type": kind, "Authorization": f"Bearer {server.token if token is None else token}", **headers}
+    try:
+        connection.request("POST", "/chat", text, given)
+        response = connection.getresponse()
+        content = response.read().decode()
+        return response.status, [json.loads(line) for line in content.splitlines()] if response.status == 200 else []
+    finally:
+        connection.close()
+
+
+HELLO = {"deployment": "gemma", "messages": [{"role": "user", "content": "Hello"}]}
+
+
+def test_an_answer_streams_to_the_page_which_has_neither_key_nor_address(cli: Open, documents_of: Read) -> None:
+    at = cli()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    with _serving(documents_of(at, profile)) as server:
+        status, lines = _ask(server, HELLO)
+        assert status == 200
+        assert "emulator" in "".join(line.get("piece", "") for line in lines)
+        assert lines[-1]["done"]["tokens"] > 1
+        unknown = _ask(server, {**HELLO, "deployment": "other"})
+        assert unknown[0] == 200
+        assert "no profile of this deployment" in unknown[1][0]["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "more"),
+    [
+        pytest.param(401, HELLO, {"token": "wrong"}, id="without the token"),
+        pytest.param(403, HELLO, {"Origin": "http://evil.example"}, id="from another site"),
+        pytest.param(403, HELLO, {"Origin": "null"}, id="from a page of no site"),
+        pytest.param(421, HELLO, {"Host": "evil.example"}, id="by another name of this machine"),
+        pytest.param(415, HELLO, {"kind": "text/plain"}, id="as a form of another site can send it"),
+        pytest.param(413, "x" * 200_000, {}, id="larger than any conversation"),
+        pytest.param(413, HELLO, {"Content-Length": "-1"}, id="of a length that is none"),
+        pytest.param(400, "{", {}, id="not JSON"),
+        pytest.param(400, {"deployment": "gemma", "messages": []}, {}, id="no message"),
+        pytest.param(
+            400, {"deployment": "gemma", "messages": [{"role": "tool", "content": ""}]}, {}, id="another role"
+        ),
+        pytest.param(400, {"deployment": 1, "messages": HELLO["messages"]}, {}, id="no name"),
+    ],
+)
+def test_a_question_that_is_not_the_pages_is_refused(
+    cli: Open, documents_of: Read, status: int, body: object, more: dict[str, str]
+) -> None:
+    with _serving(documents_of(cli())) as server:
+        assert _ask(server, body, **more)[0] == status
+
+
+def test_a_question_counts_as_use_and_what_the_page_reads_does_not(cli: Open, documents_of: Read) -> None:
+    at = cli(nodes="simulated")
+    profile = at.write(f"{PROFILE}lifecycle: {{idle: 30m}}\n")
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    documents = documents_of(at, profile)
+
+    def watch(minutes: int) -> None:
+        for _ in range(minutes // 5):
+            for _ in range(5):
+                at.clock.sleep(60.0)
+            documents.read_live()
+            documents.read_load()
+
+    with _serving(documents) as server:
+        watch(20)
+        assert _ask(server, HELLO)[1][-1]["done"]
+        watch(20)
+        assert at.emulator.billed(), "20 minutes after the question"
+        watch(20)
+        assert not at.emulator.billed(), "40 minutes after it, whatever the page read"
+
+
+def test_logs_and_load_are_documents_behind_the_same_token(cli: Open, documents_of: Read) -> None:
+    at = cli()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    documents = documents_of(at, profile)
+    documents.read_live()
+    documents.read_load()
+    at.clock.sleep(60.0)
+    documents.read_load()
+    with _serving(documents) as server:
+        credentials = {"Authorization": f"Bearer {server.token}"}
+        for path in ("/load", "/logs?deployment=gemma"):
+            assert _get(server.port, path)[0] == 401
+            assert _get(server.port, path, **credentials, Origin="http://evil.example")[0] == 403
+        load = json.loads(_get(server.port, "/load", **credentials)[1])
+        assert [value for value in load["deployments"]["gemma"]["hour"]["running"] if value is not None]
+        assert (at.folder / ".tpudeploy" / "load" / "gemma.jsonl").stat().st_mode & 0o077 == 0
+        status, text, _ = _get(server.port, "/logs?deployment=gemma", **credentials)
+        assert (status, bool(json.loads(text)["machines"][0]["lines"])) == (200, True)
+        status, text, _ = _get(server.port, "/logs?deployment=../gemma", **credentials)
+        assert (status, json.loads(text)["message"]) == (502, "No such deployment has a state here.")
+    cost = documents.latest()["cost"]["rows"][0]
+    assert (cost["key"], cost["running"]) == ("gemma", 1)
+
+
 @contextmanager
 def _page(browser: Browser, address: str, scheme: Any, width: int) -> Iterator[tuple[Page, list[str]]]:
     """Yield the page, and what a browser complains about on it."""
@@ -180,6 +286,60 @@ def _page(browser: Browser, address: str, scheme: Any, width: int) -> Iterator[t
     page.goto(address)
     yield page, complaints
     page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 820, 1280])
+def test_everything_of_a_deployment_is_reached_by_the_keyboard_at_each_width(
+    cli: Open, documents_of: Read, browser: Browser, scheme: str, width: int
+) -> None:
+    at = cli()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    documents = documents_of(at, profile)
+    documents.read_live()
+    documents.read_load()
+    with _serving(documents) as server, _page(browser, server.address, scheme, width) as (page, complaints):
+        box = page.locator(".deployment")
+        expect(box.locator("dl.facts").first).to_contain_text("google/gemma-4-E2B-it")
+        expect(box.locator("dl.facts").first).to_contain_text("cost so far")
+        expect(box.locator(".row code")).to_have_text(re.compile("http://"))
+        expect(box.get_by_role("button", name="Copy")).to_have_text(
+            ["Copy URL", "Copy base URL", "Copy curl", "Copy Python"]
+        )
+        expect(box.locator(".charts h3")).to_contain_text(["Requests", "KV cache in use"])
+        page.keyboard.press("c")
+        page.keyboard.type("Hello")
+        page.keyboard.press("Enter")
+        expect(box.locator(".talk .is-answer")).to_contain_text("emulator")
+        expect(box.get_by_role("status").last).to_contain_text("TTFT")
+        page.keyboard.press("Escape")
+        page.keyboard.press("/")
+        page.keyboard.type("zzz")
+        expect(box.get_by_text("0 lines")).to_be_visible()
+        page.keyboard.press("Escape")
+        page.keyboard.press("d")
+        expect(box.get_by_role("button", name="Last day")).to_have_attribute("aria-pressed", "true")
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+        documents.read_live()
+        expect(box.locator(".talk .is-asked")).to_have_text("Hello")
+        assert complaints == []
+
+
+def test_warnings_and_phases_share_no_color_and_states_have_a_sign_besides_it(
+    cli: Open, documents_of: Read, browser: Browser
+) -> None:
+    with _serving(documents_of(cli())) as server:
+        for scheme in ("light", "dark"):
+            with _page(browser, server.address, scheme, 800) as (page, _):
+                names = ("--one", "--four", "--warn", "--good", "--bad")
+                read = "names => names.map(n => getComputedStyle(document.documentElement).getPropertyValue(n).trim())"
+                assert len(set(page.evaluate(read, names))) == len(names)
+                sign = "kind => { const e = document.createElement('i'); e.className = kind; document.body.append(e); return getComputedStyle(e, '::before').content; }"
+                signs = [
+                    page.evaluate(sign, kind) for kind in ("is-good", "is-bad", "is-waiting", "is-idle", "warning")
+                ]
+                assert len(set(signs)) == 5
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1100), ("dark", 390)])

@@ -1,8 +1,8 @@
-"""Show every deployment live in a browser: a page on this machine only, which reads and changes nothing.
+"""Show every deployment live in a browser: a page on this machine only. It changes no deployment.
 
-It shows everything that has a state here. Of the profiles that are named, it also shows whether each endpoint answers,
-the plan and the drift; without any, of those in the folder whose deployments have a state. The address that is printed
-has a token; who has it can read what `status --json` says.
+It shows everything with a state here. Profiles add health, plan, drift and a chat box; without PROFILE, those in the
+folder whose deployments have a state. The printed address has a token: with it, anyone can read the page and ask the
+model.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
 
 _PORT = 8787
-_ENDS = "The dashboard ends. Nothing that it showed is changed."
+_ENDS = "Dashboard stopped."
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli.error_report import bug, report_error
     from tpudeploy.cli.interrupts import stopping_gracefully
-    from tpudeploy.features.dashboard.server import DashboardServer, Documents
+    from tpudeploy.features.dashboard.latest import Documents
+    from tpudeploy.features.dashboard.server import DashboardServer
 
     workspace = context.workspace(args.profiles)
     profiles = context.load(args.profiles, args) if args.profiles else _profiles_with_a_state(workspace, args, context)

@@ -1,8 +1,8 @@
-"""The server of the dashboard: one page on loopback, and the documents of --json that the page reads every few seconds.
+"""The server of the dashboard: one page on loopback, the documents that it reads, and its questions to a model.
 
-It only reads. The page has no data of its own, and the documents need the token that is in the fragment of the page's
-address, which a browser sends to no server. A request for another host is refused, so a site that points its name at
-127.0.0.1 reads nothing.
+Nothing but a question leaves the page, and no request changes a deployment. The page has no data of its own; documents
+and questions need the token that is in the fragment of the page's address, which a browser sends to no server, and no
+other site can send. A request for another host is refused, so a site that points its name at 127.0.0.1 reads nothing.
 """
 
 from __future__ import annotations
@@ -11,134 +11,29 @@ import hmac
 import json
 import secrets
 import threading
-import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import parse_qs
 
-from tpudeploy.domain.errors import Bug, TpudeployError
+from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.excerpt import visible
-from tpudeploy.loading import name_of
-
-if TYPE_CHECKING:
-    from tpudeploy.loading import Profile
-    from tpudeploy.workspace import Workspace
+from tpudeploy.features.dashboard.chat_box import MOST_BYTES, PageQuestion, parse_question, stream_answer
+from tpudeploy.features.dashboard.latest import LIVE, Documents
 
 LOOPBACK = "127.0.0.1"
-_DATA = "/data"
-# Seconds between two readings: of the slices and servers as `status --watch` has it, of a plan, and of the states.
-_LIVE, _PLAN = 10.0, 300.0
-_MOST_STATES = 20
+_DATA, _LOAD, _LOGS, _CHAT = "/data", "/load", "/logs?", "/chat"
 _CLIENT_SECONDS = 10.0
 _NONCE_BYTES = 16
 _TOKEN_BYTES = 32
+_MOST_CHATS = 4  # answers at one time
+_JSON = "application/json"
 _POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-
-
-class Documents:
-    """The latest documents of a project, read in a thread of their own: a slow answer of Google's delays no page.
-
-    The thread reads on after every error. `on_bug` gets each one that tpudeploy does not expect, once.
-    """
-
-    def __init__(
-        self, workspace: Workspace, profiles: tuple[Profile, ...], on_bug: Callable[[], Bug] | None = None
-    ) -> None:
-        self._on_bug = on_bug
-        self._bugs: dict[tuple[str, str], Bug] = {}
-        self._workspace = workspace
-        self._profiles = profiles
-        self._parts: dict[str, Any] = {}
-        self._errors: dict[str, dict[str, Any]] = {}
-        self._lock = threading.Lock()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="dashboard", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._ended.set()
-        self._thread.join(_CLIENT_SECONDS)
-
-    def latest(self) -> Mapping[str, Any]:
-        """Return each document by its command, the error of each that could not be read, and the time."""
-        with self._lock:
-            return {
-                **self._parts,
-                "errors": dict(self._errors),
-                "now": time.time(),
-                "profiles": [Path(name_of(profile)).name for profile in self._profiles],
-            }
-
-    def _run(self) -> None:
-        planned_at = float("-inf")
-        while not self._ended.is_set():
-            self._guarded("status", self.read_live)
-            if self._profiles and time.monotonic() - planned_at >= _PLAN:
-                self._guarded("plan", self.read_plans)
-                planned_at = time.monotonic()
-            self._ended.wait(_LIVE)
-
-    def read_live(self) -> None:
-        """Read slices, boots and servers, and the states of the deployments that were read."""
-        workspace, profiles = self._workspace, self._profiles
-        self._read("status", lambda: workspace.status(profiles, timeline=True).to_dict())
-        deployments = self._parts.get("status", {}).get("deployments", [])
-        self._read_metrics([each["name"] for each in deployments])
-        names = [each["name"] for each in deployments if each["error"] is None]
-        self._read("history", lambda: [self._history(name) for name in names])
-
-    def _read_metrics(self, names: list[str]) -> None:
-        """Read the metrics of all published endpoints; without one there are none, which is no error."""
-        if any(self._workspace.endpoint(name) for name in names):
-            self._read("metrics", lambda: self._workspace.metrics().to_dict())
-        else:
-            with self._lock:
-                self._parts.pop("metrics", None)
-
-    def read_plans(self) -> None:
-        """Read the plan and the drift of the profiles."""
-        self._read("plan", lambda: self._workspace.plan(self._profiles).to_dict())
-        self._read("drift", lambda: self._workspace.drift(self._profiles).to_dict())
-
-    def _history(self, name: str) -> Mapping[str, Any]:
-        history: dict[str, Any] = self._workspace.state_history(name).to_dict()
-        return {**history, "states": history["states"][:_MOST_STATES]}
-
-    def _read(self, name: str, read: Callable[[], Any]) -> None:
-        self._guarded(name, lambda: self._keep(name, read()))
-
-    def _guarded(self, name: str, read: Callable[[], None]) -> None:
-        """Read a document, or show why it could not be read."""
-        try:
-            read()
-        except TpudeployError as error:
-            self._show(name, error)
-        except Exception as failure:  # noqa: BLE001 - the page must not go stale without a word, whatever it is
-            self._show(name, self._bug(name, failure))
-
-    def _bug(self, name: str, failure: Exception) -> Bug:
-        """Return the error for an exception that is being handled. The same one is reported once."""
-        key = (name, repr(failure))
-        if key not in self._bugs:
-            self._bugs[key] = self._on_bug() if self._on_bug is not None else Bug(f"this is a bug: {failure!r}")
-        return self._bugs[key]
-
-    def _show(self, name: str, error: TpudeployError) -> None:
-        with self._lock:
-            self._errors[name] = error.to_dict()
-
-    def _keep(self, name: str, document: Any) -> None:
-        with self._lock:
-            self._parts[name] = document
-            self._parts[f"{name}_at"] = time.time()
-            self._errors.pop(name, None)
 
 
 class DashboardServer:
@@ -146,8 +41,7 @@ class DashboardServer:
 
     def __init__(self, documents: Documents, port: int) -> None:
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
-        self._server = ThreadingHTTPServer((LOOPBACK, port), _handler(documents, self.token))
-        self._server.daemon_threads = True
+        self._server = _HttpServer(documents, self.token, port)
         self.port = self._server.server_port
 
     @property
@@ -166,61 +60,141 @@ class DashboardServer:
         self._server.server_close()
 
 
-def _handler(documents: Documents, token: str) -> type[BaseHTTPRequestHandler]:
-    class DashboardHandler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        server_version = "tpudeploy"
-        sys_version = ""
-        timeout = _CLIENT_SECONDS
+class _HttpServer(ThreadingHTTPServer):
+    daemon_threads = True
 
-        def do_GET(self) -> None:
-            if self.headers.get("Host") not in self._hosts():
-                self._reply(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", "This server answers on loopback only.\n")
-            elif self.path == "/":
+    def __init__(self, documents: Documents, token: str, port: int) -> None:
+        super().__init__((LOOPBACK, port), _Handler)
+        self.documents = documents
+        self.token = token
+        self.hosts = (f"{LOOPBACK}:{self.server_port}", f"localhost:{self.server_port}")
+        self.chats = threading.BoundedSemaphore(_MOST_CHATS)
+
+    def reader(self, path: str) -> Callable[[], Mapping[str, Any]] | None:
+        """Return what reads the document of a path, or None for another path."""
+        if path.startswith(_LOGS):
+            (name,) = parse_qs(path.removeprefix(_LOGS)).get("deployment", [""])[:1]
+            return lambda: self.documents.logs(name)
+        return {_DATA: self.documents.latest, _LOAD: self.documents.load}.get(path)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version = "tpudeploy"
+    sys_version = ""
+    timeout = _CLIENT_SECONDS
+    server: _HttpServer
+
+    def do_GET(self) -> None:
+        read = self.server.reader(self.path)
+        if not self._is_refused(is_known=read is not None or self.path == "/", is_public=self.path == "/"):
+            if read is None:
                 nonce = secrets.token_urlsafe(_NONCE_BYTES)
                 self._reply(HTTPStatus.OK, "text/html", _page(nonce), nonce)
-            elif self.path != _DATA:
-                self._reply(HTTPStatus.NOT_FOUND, "text/plain", "There is no such page.\n")
-            elif not self._has_token():
-                self._reply(HTTPStatus.UNAUTHORIZED, "text/plain", "Open the address that tpudeploy printed.\n")
             else:
-                text = visible(json.dumps(documents.latest(), ensure_ascii=False))
-                self._reply(HTTPStatus.OK, "application/json", text)
+                self._reply_document(read)
 
-        def _hosts(self) -> tuple[str, ...]:
-            assert isinstance(self.server, ThreadingHTTPServer)
-            port = self.server.server_port
-            return f"{LOOPBACK}:{port}", f"localhost:{port}"
+    def do_POST(self) -> None:
+        self.close_connection = True  # a body that was not read would be taken for the next request
+        if self._is_refused(is_known=self.path == _CHAT):
+            return
+        size = self.headers.get("Content-Length", "")
+        if self.headers.get("Content-Type") != _JSON:
+            self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"A question is {_JSON}.")
+        elif not size.isdecimal() or int(size) > MOST_BYTES:
+            most = f"A conversation has at most {MOST_BYTES >> 10} KiB."
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, most)
+        else:
+            self._answer_question(self.rfile.read(int(size)))
 
-        def _has_token(self) -> bool:
-            credentials = self.headers.get("Authorization", "").encode()
-            return hmac.compare_digest(credentials, f"Bearer {token}".encode())
+    def _is_refused(self, *, is_known: bool, is_public: bool = False) -> bool:
+        """Refuse a request for another host, from another site's page, for no page, or without the token."""
+        origin = self.headers.get("Origin")
+        credentials = self.headers.get("Authorization", "").encode()
+        if self.headers.get("Host") not in self.server.hosts:
+            self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "This server answers on loopback only.")
+        elif origin is not None and origin not in {f"http://{host}" for host in self.server.hosts}:
+            self._refuse(HTTPStatus.FORBIDDEN, "This server answers its own page only.")
+        elif not is_known:
+            self._refuse(HTTPStatus.NOT_FOUND, "There is no such page.")
+        elif not (is_public or hmac.compare_digest(credentials, f"Bearer {self.server.token}".encode())):
+            self._refuse(HTTPStatus.UNAUTHORIZED, "Open the address that tpudeploy printed.")
+        else:
+            return False
+        return True
 
-        def _reply(self, status: HTTPStatus, kind: str, text: str, nonce: str = "") -> None:
-            body = text.encode()
-            self.send_response(status)
-            self.send_header("Content-Type", f"{kind}; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("Content-Security-Policy", _POLICY.format(nonce=nonce))
-            self.send_header("X-Content-Type-Options", "nosniff")
-            self.send_header("Referrer-Policy", "no-referrer")
-            self.send_header("Cross-Origin-Resource-Policy", "same-origin")
-            self.send_header("Cache-Control", "no-store")
-            self.end_headers()
-            self.wfile.write(body)
+    def _reply_document(self, read: Callable[[], Mapping[str, Any]]) -> None:
+        status = HTTPStatus.OK
+        try:
+            document = read()
+        except TpudeployError as error:
+            status, document = HTTPStatus.BAD_GATEWAY, error.to_dict()
+        self._reply(status, _JSON, visible(json.dumps(document, ensure_ascii=False)))
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-            """Print nothing for a request: the terminal shows the address of the page."""
+    def _answer_question(self, body: bytes) -> None:
+        try:
+            question = parse_question(body)
+        except ValueError as error:
+            self._refuse(HTTPStatus.BAD_REQUEST, f"{error}.")
+            return
+        if not self.server.chats.acquire(blocking=False):
+            self._refuse(HTTPStatus.TOO_MANY_REQUESTS, f"{_MOST_CHATS} answers are on their way. Wait for one.")
+            return
+        try:
+            with suppress(OSError):  # the page was closed, or a person stopped the answer
+                self._head(HTTPStatus.OK, "application/x-ndjson", {"Connection": "close"})
+                self._stream(question)
+        finally:
+            self.server.chats.release()
 
-    return DashboardHandler
+    def _stream(self, question: PageQuestion) -> None:
+        documents = self.server.documents
+        profile = documents.profile(question.deployment)
+        try:
+            speed = stream_answer(documents.workspace, profile, question, lambda piece: self._line(piece=piece))
+        except TpudeployError as error:
+            self._line(error=error.to_dict())
+        else:
+            self._line(done=speed)
+
+    def _line(self, **values: object) -> None:
+        self.wfile.write(visible(json.dumps(values, ensure_ascii=False)).encode() + b"\n")
+        self.wfile.flush()
+
+    def _refuse(self, status: HTTPStatus, text: str) -> None:
+        self._reply(status, "text/plain", f"{text}\n")
+
+    def _reply(self, status: HTTPStatus, kind: str, text: str, nonce: str = "") -> None:
+        body = text.encode()
+        self._head(status, kind, {"Content-Length": str(len(body))}, nonce)
+        self.wfile.write(body)
+
+    def _head(self, status: HTTPStatus, kind: str, headers: Mapping[str, str], nonce: str = "") -> None:
+        self.send_response(status)
+        fixed = {
+            "Content-Type": f"{kind}; charset=utf-8",
+            "Content-Security-Policy": _POLICY.format(nonce=nonce),
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cache-Control": "no-store",
+        }
+        for name, value in {**fixed, **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+        """Print nothing for a request: the terminal shows the address of the page."""
 
 
 def _page(nonce: str) -> str:
     from tpudeploy.catalog.backends import BACKENDS
     from tpudeploy.domain.accelerator import DEFAULT_BACKEND
-    from tpudeploy.views.page import render_live
+    from tpudeploy.views.page import render_live, source
 
     # By their names in a sentence, without that of most slices.
     apis = {backend: row.api for backend, row in BACKENDS.items() if backend is not DEFAULT_BACKEND}
-    values = {"data": _DATA, "apis": apis, "stale_seconds": 3 * _LIVE}
-    return render_live("dashboard.html.j2", __package__, title="tpudeploy", nonce=nonce, **values)
+    settings = {"apis": apis, "staleAfter": 3 * LIVE}
+    values = {"settings": settings, "program": source("dashboard.js", __package__)}
+    return render_live("dashboard.html.j2", __package__, nonce=nonce, title="tpudeploy", **values)

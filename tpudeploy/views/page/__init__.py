@@ -31,7 +31,7 @@ def render(template: str, package: str = __name__, *, charts: Sequence[Chart] = 
     The template is in the folder of a package. An element with the attribute `data-chart` shows the chart of that
     number.
     """
-    scripts = [_source(name) for name in (*_CHART_SCRIPTS, _FILE_SCRIPT)] if charts else []
+    scripts = [source(name) for name in (*_CHART_SCRIPTS, _FILE_SCRIPT)] if charts else []
     policy = _FILE_POLICY
     if scripts:
         policy += f"; script-src {' '.join(map(_hash, scripts))}"
@@ -43,7 +43,7 @@ def render(template: str, package: str = __name__, *, charts: Sequence[Chart] = 
 
 def render_live(template: str, package: str, *, nonce: str, **values: object) -> str:
     """Return a page of a server, whose policy allows scripts and styles with this nonce. It draws its charts itself."""
-    scripts = [_source(name) for name in _CHART_SCRIPTS]
+    scripts = [source(name) for name in _CHART_SCRIPTS]
     files = {"policy": "", "nonce": nonce, "css": _chart_css(), "scripts": scripts, "chart_script": ""}
     return _environment(package).get_template(template).render({**files, **values})
 
@@ -52,17 +52,17 @@ def _hash(script: str) -> str:
     return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
 
 
-def _source(name: str) -> Markup:
-    """Return a file of this folder as it is."""
+def source(name: str, package: str = __name__) -> Markup:
+    """Return a file in the folder of a package as it is."""
     from markupsafe import Markup
 
-    environment = _environment(__name__)
+    environment = _environment(package)
     assert environment.loader is not None
     return Markup(environment.loader.get_source(environment, name)[0])  # noqa: S704 - a file that we ship
 
 
 def _chart_css() -> Markup:
-    return _source("uplot/uPlot.min.css")
+    return source("uplot/uPlot.min.css")
 
 
 def _script_text(content: str) -> Markup:

@@ -65,32 +65,32 @@ def curve(title: str, cells: Sequence[Cell], points: Sequence[OperatingPoint]) -
     It is None for fewer than two cells with both figures. The marks are joined by their number of streams: beyond the
     most that a server takes, the line turns back.
     """
-    measured = [
+    rows = [
         (cell.requests_per_second, cell.ttft_seconds.middle * MILLISECONDS, cell)
         for cell in cells
         if cell.requests_per_second is not None and cell.ttft_seconds is not None
     ]
-    if len(measured) < _FEWEST:
+    if len(rows) < _FEWEST:
         return None
-    measured.sort(key=lambda row: row[0])
-    order = sorted(range(len(measured)), key=lambda at: measured[at][2].point.concurrency or 0)
+    rows.sort(key=lambda row: row[0])
+    order = sorted(range(len(rows)), key=lambda at: rows[at][2].point.concurrency or 0)
     operating_points = {point.cell.point for point in points}
     line = ChartLine(
         label=title,
         style=0,
-        values=tuple(milliseconds for _, milliseconds, _ in measured),
-        titles=tuple(_title(rate, cell) for rate, _, cell in measured),
-        doubts=tuple(not cell.is_trusted for _, _, cell in measured),
-        points=tuple(cell.point in operating_points for _, _, cell in measured),
-        labels=tuple(count(cell.point.concurrency) for _, _, cell in measured),
+        values=tuple(milliseconds for _, milliseconds, _ in rows),
+        titles=tuple(_title(rate, cell) for rate, _, cell in rows),
+        doubts=tuple(not cell.is_trusted for _, _, cell in rows),
+        points=tuple(cell.point in operating_points for _, _, cell in rows),
+        labels=tuple(count(cell.point.concurrency) for _, _, cell in rows),
         order=tuple(order),
     )
-    scale = value_scale([milliseconds for _, milliseconds, _ in measured])
+    scale = value_scale([milliseconds for _, milliseconds, _ in rows])
     return Chart(
         title=title,
         x=ChartAxis(label="requests/s"),
         y=ChartAxis(label=f"TTFT, median, ms{' (log scale)' if scale == 'log' else ''}", scale=scale),
-        x_values=tuple(rate for rate, _, _ in measured),
+        x_values=tuple(rate for rate, _, _ in rows),
         lines=(line,),
     )
 
