@@ -170,6 +170,14 @@ def test_what_cannot_be_had_is_refused_with_the_reasons(run: Run) -> None:
     assert not result.out
 
 
+def test_an_engine_without_arithmetic_is_recommended_no_slice_and_refused_none(run: Run) -> None:
+    result = run(*_options("--set", "serving.image=vllm/vllm-torchtpu:v0.29.0"))
+    assert result.code == 13
+    assert "no slice is known to serve it" in result.err
+    assert "is another engine than the tpu-inference of vllm-tpu" in result.err
+    assert not result.out
+
+
 def test_operating_points_are_found_by_the_rules_they_name(run: Run, tmp_path: Path) -> None:
     cells = [_cell(1, 1.0, 100.0), _cell(8, 7.0, 130.0), _cell(64, 18.0, 600.0), _cell(256, 18.2, 5000.0)]
     own = _measured(run, tmp_path, *cells)

@@ -78,7 +78,9 @@ def test_shipped_programs_are_laid_out_as_learn_writes_them(path: Path) -> None:
 
 def test_programs_are_a_file_of_their_libtpu(run: Run, engine: EnginePython, tmp_path: Path) -> None:
     count = len(list(programs.lines()))
-    python = engine.prints(document(packages={"libtpu": "9.0.1"}), answers='{"temp": 7}\n' * count)
+    python = engine.prints(
+        document(engine="tpu-inference", packages={"libtpu": "9.0.1"}), answers='{"temp": 7}\n' * count
+    )
     ran = run("-python", python, "-programs", "-out", ".")
     assert ran.code == 0, ran.err
     content = json.loads((tmp_path / "libtpu-9.0.1.json").read_text(encoding="utf-8"))
@@ -98,10 +100,17 @@ def test_programs_that_are_none_are_no_file(
     run: Run, engine: EnginePython, libtpu: str | None, answer: str, message: str
 ) -> None:
     count = len(list(programs.lines()))
-    python = engine.prints(document(packages={"libtpu": libtpu}), answers=f"{answer}\n" * count)
+    python = engine.prints(document(engine="tpu-inference", packages={"libtpu": libtpu}), answers=f"{answer}\n" * count)
     ran = run("-python", python, "-programs", "-out", ".")
     assert ran.code == 1
     assert message in ran.err
+
+
+def test_a_vllm_without_the_plug_in_has_no_programs(run: Run, engine: EnginePython, tmp_path: Path) -> None:
+    ran = run("-python", engine.prints(document(packages={"libtpu": "9.0.1"})), "-programs", "-out", ".")
+    assert ran.code == 1
+    assert "has vllm 9.1.0, whose programs are not known" in ran.err
+    assert not list(tmp_path.glob("libtpu-*"))
 
 
 def test_writes_one_file_with_the_names_that_are_gone(run: Run, engine: EnginePython, tmp_path: Path) -> None:

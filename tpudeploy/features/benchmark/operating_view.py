@@ -57,7 +57,7 @@ def _lines(recommendation: Recommendation, engine: Engine, paint: Paint) -> Iter
         yield line if position else paint.bold(line)
         yield paint.dim(f"      {words.plain(choice.why)}")
     if not choices:
-        yield "  no slice serves it."
+        yield "  no slice serves it." if recommendation.is_sized else "  no slice is known to serve it."
     elif not choices[0].is_measured:
         yield paint.yellow("From the size model, which knows memory, not speed: measure it with `tpudeploy bench`.")
         yield paint.dim(f"{figures_of(engine)}.")

@@ -62,7 +62,8 @@ def recommend(
         refused += refused_sizes
     # Of equal price, what was found first: the splits of a slice come best first.
     choices.sort(key=lambda choice: (choice.usd_per_month is None, choice.usd_per_month or 0.0))
-    return Recommendation(workload=workload, choices=tuple(choices), refused=tuple(refused))
+    is_sized = isinstance(deployment.budget, HbmBudget)
+    return Recommendation(workload=workload, choices=tuple(choices), refused=tuple(refused), is_sized=is_sized)
 
 
 def _measured_choice(

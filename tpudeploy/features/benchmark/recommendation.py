@@ -68,8 +68,12 @@ class Choice:
 
 @frozen
 class Recommendation:
-    """`choices` best first. `refused`: a reason for each option that is not among the choices."""
+    """`choices` best first. `refused`: a reason for each option that is not among the choices.
+
+    Without `is_sized`, the size model knows nothing of the deployment, so that no choice is no refusal of any slice.
+    """
 
     workload: Workload
     choices: tuple[Choice, ...]
     refused: tuple[str, ...] = ()
+    is_sized: bool = True

@@ -74,12 +74,16 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _write_programs(document: Document, args: argparse.Namespace, context: Context) -> None:
+    from tpudeploy.catalog.releases import ENGINE
     from tpudeploy.domain.errors import UsageError
     from tpudeploy.features.learn import programs
 
     libtpu = document["packages"].get("libtpu")
     if args.out is None or not isinstance(libtpu, str):
         raise UsageError("`-programs` needs -out, and an environment with libtpu.")
+    if document["engine"] != ENGINE:
+        message = f"{args.python} has {document['engine']} {document['release']}, whose programs are not known."
+        raise UsageError(message, hint="Name a Python with vllm-tpu: its plug-in for TPU has the programs.")
     lines = list(programs.lines())
     context.terminal.talk(f"Compiling {len(lines)} programs with libtpu {libtpu}.")
     table = programs.document(libtpu, _answers(lines, args))
