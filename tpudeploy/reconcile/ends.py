@@ -105,11 +105,18 @@ def _ending(deployment: Deployment, state: State, observed: Observed) -> PastEnd
         return earlier
     at, hours = _end_time(deployment, state), deployment.lifecycle.hours
     if at is not None and now >= at:
-        return _with_record(_ended(deployment, at), state, observed)
+        return _idle_before(deployment, state, observed, at) or _with_record(_ended(deployment, at), state, observed)
     if hours is not None and current_span(hours, now) is None:
         return _with_record(_closed(deployment, last_closing(hours, now)), state, observed)
     idle = deployment.lifecycle.idle
     return None if idle is None else _idle(deployment, idle, state, observed)
+
+
+def _idle_before(deployment: Deployment, state: State, observed: Observed, end: float) -> PastEnd | None:
+    """Return that it was idle before its end by the clock, if Google has a time for the end of its machines."""
+    idle = deployment.lifecycle.idle
+    ending = None if idle is None or not observed.ends else _idle(deployment, idle, state, observed)
+    return ending if ending is not None and ending.at < end else None
 
 
 def _with_record(ending: PastEnd, state: State, observed: Observed) -> PastEnd:

@@ -65,14 +65,18 @@ def departures(event: LedgerEvent, before: State, names: Iterable[str], now: flo
 
 def unseen_run(deployment: str, replica: int, attempt: Attempt, now: float) -> Iterator[LedgerLine]:
     """Yield a line, a bound, for a request without a trace that may have been granted and have deleted itself."""
-    ends_itself = any(attempt.spec.get(f"lifecycle.{key}") is not None for key in ("end", "idle", "hours"))
     is_unseen = attempt.granted_at is None and attempt.releasing_at is None
-    if ends_itself and is_unseen and now - attempt.asked_at >= _LEAST_LIFE:
+    if ends_itself(attempt) and is_unseen and now - attempt.asked_at >= _LEAST_LIFE:
         reason = "no run saw it: it may have run until its own end"
         began = attempt.asked_at
         yield line_of(
             LedgerEvent.GONE, deployment, replica, attempt, now, began=began, ended=now, is_bound=True, reason=reason
         )
+
+
+def ends_itself(attempt: Attempt) -> bool:
+    """Return whether the machine of a request may delete itself while no run looks."""
+    return any(attempt.spec.get(f"lifecycle.{key}") is not None for key in ("end", "idle", "hours"))
 
 
 def unseen_ends(state: State, observed: Observed) -> Iterator[LedgerLine]:

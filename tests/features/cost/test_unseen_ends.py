@@ -122,6 +122,20 @@ def test_an_end_is_told_with_the_time_at_which_the_machine_went(cli: Open, api: 
     assert f"lifecycle.end: 2h; {how} 16:" in at.run("apply", "-auto-approve", "gemma.yaml").words
 
 
+@pytest.mark.parametrize("api", APIS)
+def test_what_was_idle_before_its_end_has_ended_for_idleness_whenever_the_next_run_looks(cli: Open, api: str) -> None:
+    at = serving(cli, APIS[api], "end: 2h, idle: 30m")
+    passes(at, 5)
+    assert (
+        "A machine that has deleted itself counts as running until the next `tpudeploy apply`." in at.run("cost").words
+    )
+    status = at.run("status", "gemma.yaml")
+    assert "gemma ended at 2026-09-21 14:" in status.words
+    assert "(lifecycle.idle: 30m; " in status.words
+    assert "(lifecycle.idle: 30m; " in at.run("apply", "-auto-approve", "gemma.yaml").words
+    assert "counts as running" not in at.run("cost").words
+
+
 @pytest.mark.parametrize("keeps", [0, 1e9])
 @pytest.mark.parametrize("api", APIS)
 def test_what_is_preempted_or_deleted_by_hand_while_it_is_used_is_requested_again_hours_later(

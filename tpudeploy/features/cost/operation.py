@@ -17,6 +17,7 @@ from tpudeploy.results import Result, result
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tpudeploy.domain.state import State
     from tpudeploy.loading import Profiles
     from tpudeploy.reconcile.spend import Charge
     from tpudeploy.text.paint import Paint
@@ -39,6 +40,9 @@ class Cost(Result):
     bounds: Annotated[
         tuple[str, ...], "slices of whose end Google has no record: they count until their own, or until found gone"
     ] = ()
+    unwatched: Annotated[
+        tuple[str, ...], "slices that run, or have deleted themselves since a run looked: the next apply closes those"
+    ] = ()
     prices: Annotated[str, "the dates of the list prices"] = ""
     ended_by: Annotated[str, "what ends those that run, in the words of a sentence"] = ""
     compared: Annotated[ComparedCosts | None, "the ledger beside a billing export, with -compare"] = None
@@ -57,6 +61,7 @@ class Cost(Result):
             ended_by=self.ended_by,
             untracked=self.untracked,
             bounds=self.bounds,
+            unwatched=self.unwatched,
         )
 
 
@@ -101,6 +106,7 @@ def cost(
         total=spend.total(every, now),
         untracked=_names(each for each in every if each.is_untracked),
         bounds=_names(each for each in every if each.is_bound),
+        unwatched=_unwatched(every, states),
         ended_by=ended_by,
         prices=", ".join(sorted(price_dates - {""})),
     )
@@ -109,6 +115,14 @@ def cost(
 def _what_ends(every: Iterable[Charge]) -> str:
     is_google = all(charge.ends_at is not None for charge in every if charge.is_running)
     return "Google ends them" if is_google else "their ends"
+
+
+def _unwatched(every: Iterable[Charge], states: Iterable[State]) -> tuple[str, ...]:
+    """Return the slices that run by the ledger, and whose machines may have deleted themselves since."""
+    from tpudeploy.reconcile.ledger_lines import ends_itself
+
+    own_ends = {attempt.name for state in states for attempt in state.attempts if ends_itself(attempt)}
+    return _names(each for each in every if each.is_running and each.line.name in own_ends)
 
 
 def _names(every: Iterable[Charge]) -> tuple[str, ...]:

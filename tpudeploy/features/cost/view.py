@@ -20,6 +20,7 @@ def text(
     ended_by: str,
     untracked: Sequence[str],
     bounds: Sequence[str],
+    unwatched: Sequence[str],
 ) -> str:
     """Return a table of the groups, and sentences about what still runs."""
     if not rows:
@@ -30,7 +31,8 @@ def text(
         table.append(_cells(total))
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]
     lines = [_line(row, widths) for row in table]
-    return "\n".join([*lines, "", *_sentences(total, prices, ended_by, untracked, bounds)])
+    sentences = _sentences(total, prices, ended_by=ended_by, untracked=untracked, bounds=bounds, unwatched=unwatched)
+    return "\n".join([*lines, "", *sentences])
 
 
 def comparison_text(compared: ComparedCosts) -> str:
@@ -72,7 +74,13 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _sentences(
-    total: SpendRow, prices: str, ended_by: str, untracked: Sequence[str], bounds: Sequence[str]
+    total: SpendRow,
+    prices: str,
+    *,
+    ended_by: str,
+    untracked: Sequence[str],
+    bounds: Sequence[str],
+    unwatched: Sequence[str],
 ) -> list[str]:
     sentences = [f"At list prices of {prices}; your bill may differ." if prices else "No list price is known."]
     if total.running and total.usd_to_end is None:
@@ -82,6 +90,8 @@ def _sentences(
         )
     elif total.running:
         sentences.append(f"{total.running} still running: at most ${total.usd_to_end:.2f} more until {ended_by}.")
+    if unwatched:
+        sentences.append("A machine that has deleted itself counts as running until the next `tpudeploy apply`.")
     if untracked:
         sentences.append(
             f"Counted as running, though no state tracks it any more: {', '.join(untracked)}. `tpudeploy gc`"
