@@ -7,7 +7,7 @@
 # make lint        format, lint, types, floors, names and sentences, shell, workflows, the image
 # make docs        the documentation site, in build/site; a warning or a broken link is an error
 # make compatibility  docs/compatibility.md, from the tables of the catalog
-# make picture     docs/static/apply.svg: the live table of a real apply on the emulator
+# make picture     the pictures of the docs: the live table of a real apply, the dashboard, a report
 # make constraints versions for pipelines (with hashes) and for this folder, after a change of dependencies; UPGRADE=1 for newer ones
 # make bench       what commands take to start, validate and plan of 1,000 profiles, as multiples of python -c pass
 # make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do; ten minutes
@@ -77,6 +77,7 @@ compatibility: .venv/installed-dev
 
 picture: .venv/installed-docs
 	python docs/picture.py
+	python docs/pictures/pages.py
 
 # Pins what a pipeline installs, with hashes, and what this Makefile installs. As little as possible changes, unless UPGRADE=1.
 COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header --no-annotate \

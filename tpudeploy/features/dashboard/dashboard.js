@@ -140,11 +140,11 @@ function drawLoads() {
         lines: lines.map(([key, name, isBound], style) => ({label: name, style, bound: Boolean(isBound), values: columns[key], has_gaps: true}))};
       if (!box.plots[title]) {
         const host = el("div", {class: "chart", "data-height": 170});
-        const keys = lines.length < 2 ? null : el("ul", {class: "keys"}, lines.map(([, name], style) => el("li", {}, el("canvas", {class: "swatch", "data-style": style}), name)));
+        const keys = el("ul", {class: "keys"}, lines.map(([, name], style) => el("li", {}, el("canvas", {class: "swatch", "data-style": style}), name)));
         const root = el("div", {}, el("h3", {}, title), keys, host);
         const after = CHARTS.slice(CHARTS.findIndex(row => row[0] === title) + 1).map(row => box.plots[row[0]]).find(Boolean);
         box.charts.insertBefore(root, after ? after.root : null);
-        if (keys) keys.querySelectorAll("canvas").forEach(Charts.swatch);
+        keys.querySelectorAll("canvas").forEach(Charts.swatch);
         box.plots[title] = {root, plot: Charts.show(host, chart)};
       } else known.plot.update(chart);
     }

@@ -83,8 +83,13 @@ const Charts = (() => {
 
   function places(u, chart, line) {
     const order = line.order && line.order.length ? line.order : chart.x_values.map((_, n) => n);
-    return order.map(n => line.values[n] === null || line.values[n] === undefined ? null :
-      {n, x: u.valToPos(chart.x_values[n], "x", true), y: u.valToPos(line.values[n], "y", true)});
+    const known = order.filter(n => line.values[n] !== null && line.values[n] !== undefined);
+    const steps = known.slice(1).map((n, at) => n - known[at]).sort((one, other) => one - other);
+    const most = 2.5 * (steps[Math.floor(steps.length / 2)] || 1);  // of a line with gaps: a longer step than usual is one
+    return known.flatMap((n, at) => {
+      const place = {n, x: u.valToPos(chart.x_values[n], "x", true), y: u.valToPos(line.values[n], "y", true)};
+      return line.has_gaps && at && n - known[at - 1] > most ? [null, place] : [place];
+    });
   }
   function draw(u, chart, ink) {
     const ctx = u.ctx, unit = devicePixelRatio || 1, box = u.bbox, taken = [];
@@ -97,7 +102,7 @@ const Charts = (() => {
       ctx.beginPath();
       let isOpen = false;
       for (const place of at) {
-        if (!place) { isOpen = isOpen && !line.has_gaps; continue; }
+        if (!place) { isOpen = false; continue; }
         ctx[isOpen ? "lineTo" : "moveTo"](place.x, place.y);
         isOpen = true;
       }
