@@ -41,6 +41,7 @@ exclude_patterns = ["extensions", "maintainers"]  # for people who change tpudep
 # The pages are also read in the repository, where a link may lead to any file of it. The site has the pages alone.
 _REPOSITORY = "https://github.com/tpudeploy/tpudeploy/blob/main/"
 _LINK = re.compile(r"\]\((?!https?://)([^)#]+)(#[^)]*)?\)")
+_ROW = re.compile(r"^\| (.+?) \| (.+) \|$", re.MULTILINE)
 _GROUP = re.compile(r"^## (?P<title>.+)\n\n(?P<links>(?:- \[.+\]\(.+\)\n)+)", re.MULTILINE)
 
 
@@ -49,6 +50,7 @@ def setup(app: Sphinx) -> None:
     app.add_lexer("console", TextLexer)  # that of Pygments takes the comments of a plan for prompts
     app.connect("source-read", lead_links_to_the_repository)
     app.connect("source-read", make_navigation)
+    app.connect("source-read", add_other_words)
 
 
 def lead_links_to_the_repository(_app: Sphinx, page: str, source: list[str]) -> None:
@@ -61,6 +63,14 @@ def lead_links_to_the_repository(_app: Sphinx, page: str, source: list[str]) -> 
         return f"]({_REPOSITORY}{target.relative_to(HERE.parent)}{link[2] or ''})"
 
     source[0] = _LINK.sub(absolute, source[0])
+
+
+def add_other_words(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Let the search find a page by the words that other-words.md has for it: they become entries of the index."""
+    rows = _ROW.findall((HERE / "other-words.md").read_text(encoding="utf-8"))
+    words = [word for words, links in rows if f"]({page}.md)" in links for word in words.split(", ")]
+    if words:
+        source[0] = f"```{{index}} {', '.join(words)}\n```\n\n{source[0]}"
 
 
 def make_navigation(_app: Sphinx, page: str, source: list[str]) -> None:

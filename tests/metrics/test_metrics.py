@@ -46,7 +46,7 @@ def test_a_server_with_nothing_to_do_is_well(cli: Open) -> None:
     result = at.run("metrics", "gemma.yaml")
     assert result.code == 0, result.all
     assert "requests running 0 idle" in result.words
-    assert "requests waiting 0 no request waits" in result.words
+    assert "requests waiting 0 no requests waiting" in result.words
     assert "KV cache used 0.0% below 85%" in result.words
     assert "preemptions 0 none since the server started" in result.words
     assert "Nothing is beyond what it should be." in result.out
@@ -240,7 +240,7 @@ def _one(measured: EngineFigures, name: str) -> Reading:
         (EngineFigures(waiting={"capacity": 1.0}), "requests_waiting", Grade.WARN, "it gets more requests than"),
         (EngineFigures(waiting={"deferred": 1.0, "capacity": 0.0}), "requests_waiting", Grade.WARN, "a KV transfer"),
         (EngineFigures(waiting={"": 1.0}), "requests_waiting", Grade.WARN, "it gets more requests than"),
-        (EngineFigures(waiting={"": 0.0}), "requests_waiting", Grade.OK, "no request waits"),
+        (EngineFigures(waiting={"": 0.0}), "requests_waiting", Grade.OK, "no requests waiting"),
         (EngineFigures(preemptions=1), "preemptions", Grade.WARN, "computed again"),
         (EngineFigures(is_awake=False), "engine", Grade.WARN, "sleeps"),
         (EngineFigures(prefix_queried_tokens=0, prefix_hit_tokens=0), "prefix_cache_hits", Grade.PLAIN, "off"),

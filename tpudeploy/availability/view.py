@@ -66,7 +66,7 @@ def _head(table: ZoneTable, count: int) -> str:
     who = f"{table.profile}: " if table.profile else ""
     where = f"in {table.project}" if table.project else "in no project"
     chips = words.plural(table.chips, "chip")
-    pairs = f"{count} of {len(table.pairs)} pairs of zone and provisioning model can be asked"
+    pairs = f"{count} of {len(table.pairs)} pairs of zone and provisioning model are available"
     if not table.pairs:
         pairs = "no known zone offers it"
     return f"{who}{table.type} ({chips}) {where}: {pairs}."

@@ -38,7 +38,7 @@ def _waiting(figures: EngineFigures, budget: Budget) -> Iterator[Reading]:
     if not figures.waiting:
         return
     total = sum(figures.waiting.values())
-    grade, says, hint = Grade.OK, "no request waits", ""
+    grade, says, hint = Grade.OK, "no requests waiting", ""
     if figures.waiting.get("capacity", 0) > 0 or (total and not figures.waiting.keys() - {""}):
         grade, says = Grade.WARN, "it gets more requests than it has room for"
         hint = waiting_advice(figures, budget)
@@ -106,7 +106,7 @@ def _prefix_cache(figures: EngineFigures, _: Budget) -> Iterator[Reading]:
         yield _reading("prefix_cache_hits", "share", None, "-", says=says)
         return
     share = hits / queried
-    yield _reading("prefix_cache_hits", "share", share, f"{share:.1%}", says="of the prompt tokens that were looked up")
+    yield _reading("prefix_cache_hits", "share", share, f"{share:.1%}", says="of the prompt tokens looked up")
 
 
 def _time(figures: EngineFigures, budget: Budget) -> Iterator[Reading]:
@@ -176,7 +176,7 @@ def _buckets(histogram: Histogram) -> Mapping[str, float] | None:
 
 def _bucket_text(histogram: Histogram) -> str:
     half, most = _bound(histogram.within(0.5)), _bound(histogram.within(0.95))
-    return f"half within {half}, 95 % within {most} ({_count(histogram.count)} in all)"
+    return f"p50 <= {half}, p95 <= {most} (n = {_count(histogram.count)})"
 
 
 def _bound(seconds: float | None) -> str:

@@ -124,7 +124,7 @@ def facts(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
     if replica.ends_in is not None:
         yield (
             "ends in",
-            f"{words.duration(replica.ends_in)}: then Google deletes the machine, and apply asks for another",
+            f"{words.duration(replica.ends_in)}: then Google deletes the machine; apply requests another",
         )
     if replica.lapses_in is not None:
         yield "lapses in", words.duration(max(0.0, replica.lapses_in))
