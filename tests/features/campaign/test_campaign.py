@@ -196,6 +196,8 @@ def test_the_article_has_no_empty_table_no_ids_and_all_that_repeats_it(at: Comma
     )
     assert at.run("campaign", "report", "small", "-o", "report.html").code == 0
     page = (at.folder / "report.html").read_text("utf-8")
+    assert 'data-chart="0"' in page, "the same charts as of runs"
+    assert "script-src &#39;sha256-" in page
     assert page.startswith("<!DOCTYPE html>")
     assert page.count("<table") == len(tables(text))
 

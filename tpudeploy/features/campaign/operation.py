@@ -250,8 +250,11 @@ def campaign_report(workspace: Workspace, name: str, out: str | Path) -> Written
 
     report, path = campaign_result(workspace, name), Path(out)
     servers = article_servers(report.record, report.measured)
-    write = article_markdown if path.suffix == ".md" else article_page
-    text = write(report.record.name, emulated_note(servers), article_sections(report.record, report.measured))
+    title, note, parts = report.record.name, emulated_note(servers), article_sections(report.record, report.measured)
+    if path.suffix == ".md":
+        text = article_markdown(title, note, parts)
+    else:
+        text = article_page(title, note, parts, servers)
     return write_files({path: text}, here=workspace.adapters.folder)
 
 

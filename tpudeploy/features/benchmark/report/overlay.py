@@ -53,9 +53,12 @@ def run_label(run: Run) -> str:
     return f"{model}{where} ({marked_id(run)})"
 
 
-def panels(runs: Sequence[Run]) -> Iterator[OverlayPanel]:
-    """Yield one panel with all lines; or, of many lines, one for each load that runs share, and one for each run."""
-    names = run_labels(runs) if len(runs) > 1 else tuple(map(run_label, runs))
+def panels(runs: Sequence[Run], labels: Sequence[str] = ()) -> Iterator[OverlayPanel]:
+    """Yield one panel with all lines; or, of many lines, one for each load that runs share, and one for each run.
+
+    `labels` are the names of the runs; without them, what differs between them.
+    """
+    names = labels or (run_labels(runs) if len(runs) > 1 else tuple(map(run_label, runs)))
     series = [each for run, name in zip(runs, names, strict=True) for each in _series_of(run, name)]
     if len(series) <= _MOST_LINES:
         yield from _panel("", [_with_load(each) if _has_loads(each.run) else each for each in series])
@@ -69,6 +72,21 @@ def panels(runs: Sequence[Run]) -> Iterator[OverlayPanel]:
     single = [lines[0] for lines in by_load.values() if len(lines) == 1]
     for run, name in zip(runs, names, strict=True):
         yield from _panel(name, [replace(each, label=_short(each.load)) for each in single if each.run is run])
+
+
+def chart_group(charts: Sequence[Chart], numbers: Iterator[int]) -> dict[str, object]:
+    """Return the numbers and titles of charts on a page, and which marks of them need a key."""
+    lines = [line for chart in charts for line in chart.lines]
+    return {
+        "charts": [(next(numbers), chart.title) for chart in charts],
+        "has_points": any(any(line.points) for line in lines),
+        "has_doubts": any(any(line.doubts) for line in lines),
+    }
+
+
+def panel_groups(every: Sequence[OverlayPanel], numbers: Iterator[int]) -> list[dict[str, object]]:
+    """Return each panel as its template takes it."""
+    return [{"heading": each.heading, "lines": each.keys, **chart_group(each.charts, numbers)} for each in every]
 
 
 def _series_of(run: Run, label: str) -> Iterator[_Series]:

@@ -57,10 +57,8 @@ def page(report: ReportContent) -> str:
         heading=_heading(report),
         notes=list(_notes(report)),
         points=[(load_text(*load), [_card(point) for point in points]) for load, points in report.points.items()],
-        curves=_chart_group(curves, count_from()),
-        panels=[
-            {"heading": panel.heading, "lines": panel.keys, **_chart_group(panel.charts, numbers)} for panel in panels
-        ],
+        curves=overlay.chart_group(curves, count_from()),
+        panels=overlay.panel_groups(panels, numbers),
         is_several=len(report.runs) > 1,
         heat_maps=list(heat_maps(run)),
         legend="; ".join(f"{MARKS[status]} {LEGEND[status]}" for status in CellStatus if status in marks),
@@ -72,16 +70,6 @@ def page(report: ReportContent) -> str:
         head=HEAD,
         rows=[row for each in report.runs for row in rows(each)],
     )
-
-
-def _chart_group(charts: Sequence[Chart], numbers: Iterator[int]) -> dict[str, object]:
-    """Return the numbers and titles of charts, and which marks of them need a key."""
-    lines = [line for chart in charts for line in chart.lines]
-    return {
-        "charts": [(next(numbers), chart.title) for chart in charts],
-        "has_points": any(any(line.points) for line in lines),
-        "has_doubts": any(any(line.doubts) for line in lines),
-    }
 
 
 def _heading(report: ReportContent) -> str:
