@@ -225,6 +225,27 @@ def _report_takeover(world: World, name: str, expired: LockInfo) -> None:
 
 
 @contextmanager
+def holding_lock(world: World, name: str, operation: str, *, what: str) -> Iterator[Callable[[], None]]:
+    """Hold a lock that is no deployment's, as long as this is open. The function renews it: call it every few minutes.
+
+    `what` it protects is what a person reads. Another holder is waited for as long as for the lock of a deployment;
+    then raise `errors.StateLocked`. The function raises `errors.StateConflict` if the lock is lost.
+    """
+    try:
+        lease = _lock(world, name, operation)
+    except errors.StateLocked as error:
+        by = error.holder
+        who = "another process" if by is None else f"{by.who} (process {by.pid}{f' on {by.host}' if by.host else ''})"
+        unlock = "" if by is None else f" If that process is gone: tpudeploy force-unlock {by.id}"
+        hint = f"Follow it there, or wait for it with -lock-timeout 2h.{unlock}"
+        raise errors.StateLocked(f"{what} is already run by {who}.", hint=hint, holder=by) from error
+    try:
+        yield lambda: world.state.prove(lease)
+    finally:
+        world.state.unlock(lease)
+
+
+@contextmanager
 def holding_budgets(world: World) -> Iterator[Callable[[], None]]:
     """Hold the lock of the budgets that several deployments share. Call the function before what depends on it.
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 from command_line import CommandLine, Open
+from other_process import holding
+
+from tpudeploy import Workspace
 
 GRID = """\
 version: 1
@@ -244,3 +247,26 @@ def test_what_cannot_run_is_listed_before_with_its_reason_and_its_line(at: Comma
     assert "v6e-4 has 4 chips, and `chips` is 1 (grid.yaml:9)" in run.words
     assert "26B-A4B, v6e-1, padding_gap 0; 26B-A4B, v6e-1, padding_gap 512: " in run.words
     assert "for them and the KV cache. (grid.yaml:5)" in run.words
+
+
+def test_two_runs_of_one_campaign_measure_nothing_twice(at: CommandLine) -> None:
+    """The second one says who runs it; or it waits, and finds everything measured."""
+    with holding(at.folder / ".tpudeploy", "_campaign-small", who="ada"):
+        second = at.run("campaign", "two.yaml", "-auto-approve")
+        assert second.code == 10
+        assert "The campaign small is already run by ada (process" in second.words
+        assert "-lock-timeout" in second.words
+        assert not at.slices
+    assert at.run("campaign", "two.yaml", "-auto-approve").code == 0
+    assert_each_cell_is_measured_once(at, 2)
+
+
+def test_a_run_that_waited_for_another_leaves_out_what_that_one_measured(at: CommandLine) -> None:
+    workspace = Workspace.open(at.folder, clock=at.clock)
+    proposal = workspace.campaign_propose("two.yaml", folder=at.folder)
+    assert proposal.plan.cells_left == 2
+    assert at.run("campaign", "two.yaml", "-auto-approve").code == 0
+    bill = len(at.emulator.bill())
+    assert workspace.campaign(proposal, folder=at.folder).cells_left == 0
+    assert_each_cell_is_measured_once(at, 2)
+    assert len(at.emulator.bill()) == bill, "no slice was requested for it"

@@ -18,7 +18,7 @@ from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.frozen import frozen, replace
-from tpudeploy.engine.session import states_by_name
+from tpudeploy.engine.session import holding_lock, states_by_name
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.report.labels import text_of
 from tpudeploy.features.benchmark.run import Cell
@@ -38,6 +38,7 @@ from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
 
 _SPENT_EVERY = 30.0  # seconds between two reads of the ledger for the display
+_RENEWED_EVERY = 120.0  # seconds; the lock of a run that is silent for a quarter of an hour is taken over
 
 
 @frozen
@@ -55,6 +56,7 @@ class _CampaignRequest:
     plan: CampaignPlan
     folder: Path
     listener: CampaignListener
+    prove: Callable[[], None]  # that the campaign's lock is still this run's
 
 
 class Campaigns:
@@ -99,15 +101,22 @@ class Campaigns:
     def run(self, plan: CampaignPlan, folder: Path, *, listener: CampaignListener | None = None) -> CampaignRecord:
         """Run what remains of a campaign, and delete its slices.
 
-        A failure of one server is recorded, and stops nothing. Raise `errors.Interrupted` after `Workspace.stop`: then
-        slices keep running until their ends, and the next run continues. Raise the error of a slice that cannot be
-        deleted, once all the others are.
+        One run at a time has a campaign: raise `errors.StateLocked` if another one has it still after `Patience.lock`.
+        What that one measured meanwhile is left out. A failure of one server is recorded, and stops nothing.
+
+        Raise `errors.Interrupted` after `Workspace.stop`: then slices keep running until their ends, and the next run
+        continues. Raise the error of a slice that cannot be deleted, once all the others are.
         """
-        record = self.records.read(plan.grid.spec.name)
-        own = _new_record(plan, self._workspace.adapters.clock.now()) if record is None else _continued(record, plan)
-        self.records.keep(own)
-        request = _CampaignRequest(plan=plan, folder=folder, listener=listener or CampaignListener())
-        return _CampaignRun(self._workspace, self, own, request).finish()
+        callbacks, name = listener or CampaignListener(), plan.grid.spec.name
+        world = self._workspace.adapters.world(callbacks.on_event)
+        # No deployment has such a name.
+        with holding_lock(world, f"_campaign-{name}", "campaign", what=f"The campaign {name}") as prove:
+            rest = self.propose(plan.grid, folder, retry=plan.retries)
+            record = self.records.read(name)
+            own = _new_record(rest, world.clock.now()) if record is None else _continued(record, rest)
+            self.records.keep(own)
+            request = _CampaignRequest(plan=rest, folder=folder, listener=callbacks, prove=prove)
+            return _CampaignRun(self._workspace, self, own, request).finish()
 
 
 def _new_record(plan: CampaignPlan, now: float) -> CampaignRecord:
@@ -162,6 +171,7 @@ class _CampaignRun:
         self._plan = plan
         self._folder = request.folder
         self._listener = request.listener
+        self._prove = request.prove
         self._clock = workspace.adapters.clock
         self._deadline = self._clock.now() + float(plan.grid.spec.end)
         self._lock = RLock()
@@ -204,7 +214,9 @@ class _CampaignRun:
                 threads.start(self._lane_run(lane, lane.name, each.end_minutes), lane)
             if not threads.running:
                 break
-            for lane, outcome in threads.wait():
+            over = threads.wait(_RENEWED_EVERY)
+            self._prove()
+            for lane, outcome in over:
                 if outcome.waits and threads.running:
                     waiting.append(self._remaining(lane))
                 elif outcome.why:
@@ -405,9 +417,9 @@ class _LaneThreads:
         self.running[future] = lane
         future.add_done_callback(lambda _: self._workers.finish())
 
-    def wait(self) -> list[tuple[CampaignLane, LaneOutcome]]:
-        """Wait until a lane is over. Return those that are, with their outcomes. Raise `errors.Interrupted`."""
-        self._workers.wait(None, lambda: any(future.done() for future in self.running))
+    def wait(self, seconds: float) -> list[tuple[CampaignLane, LaneOutcome]]:
+        """Wait until a lane is over, or so long. Return those that are, with outcomes. Raise `errors.Interrupted`."""
+        self._workers.wait(seconds, lambda: any(future.done() for future in self.running))
         over = [(self.running.pop(future), future) for future in tuple(self.running) if future.done()]
         outcomes = [(lane, self._outcome(future)) for lane, future in over]
         return [(lane, outcome) for lane, outcome in outcomes if lane is not None]
