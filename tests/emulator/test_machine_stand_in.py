@@ -366,3 +366,4 @@ def test_with_a_pace_of_its_own_a_real_node_computes_a_whole_cell_of_load(world:
         loop["answers"]
     )
     assert ask(paced, "/emulator/loop", {**offer, "streams": 0}).status == 400
+    paced.settle(patience=10.0)  # it serves, and a script that sleeps need not wait for it

@@ -1,4 +1,9 @@
-"""What only the command line has of `tune`: approval, live rows, and the deployment as it was after an interrupt."""
+"""Find the settings that serve a load best on its slice, below a ceiling: `tpudeploy tune PROFILE -max-cost 20`.
+
+What cannot start is dropped before anything is measured; the rest races in place on one slice. The result is an overlay
+with only what differs, the interval of its effect, and what it cost. A killed tuning continues, and measures nothing
+twice; at the end the deployment serves as its profile says, or is deleted if it was not there before.
+"""
 
 from __future__ import annotations
 

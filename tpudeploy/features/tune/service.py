@@ -54,6 +54,8 @@ from tpudeploy.loading import Profile
 from tpudeploy.node.fingerprint import server_print, slice_print
 from tpudeploy.operations.endpoint import require_completions, runs_as_declared, serving_attempt
 from tpudeploy.reconcile import prices
+from tpudeploy.reconcile.spend import seconds_beside_end
+from tpudeploy.text import words
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
 
@@ -61,8 +63,7 @@ PREFIX = "tune-"
 _HOUR = 3600.0
 _UNKNOWN_START = (300.0, 1500.0)  # seconds, warm and cold, where a start cannot be predicted
 _WARM_UP = 1.5  # times the window: a cell with its warm-up and the answers that end it
-_LEAST_HOURS = 0.25  # that a slice is requested for
-_SERVING_SHARE = 0.8  # of the money, for the time from the first answer on; a cold start and a deletion cost too
+_LEAST_SECONDS = 900.0  # that a slice is requested for
 
 
 @frozen
@@ -120,6 +121,8 @@ class Tunings:
                 f"{2 * FEWEST_PAIRS + 2} warm ones at about ${budget.warm:.2f} each with their measurement.",
                 hint="Use a higher --max-cost, or a shorter load: --window, fewer --concurrency.",
             )
+        if request.max_cost is not None and attempt is None and stored is None:
+            _check_own_slice(base, request.max_cost, least_usd(budget), price or 0.0)
         if stored is not None:
             return replace(stored, budget=replace(budget, warm=stored.budget.warm, cold=stored.budget.cold))
         if not axes:
@@ -154,9 +157,7 @@ class Tunings:
 
         Raise as `Workspace.apply` and `Benchmarks.run` do; complete measurements are kept, and the same call continues.
         """
-        session = _TuneSession(
-            profile=self._with_end(tuning, profile), reset=reset, listener=listener or TuneListener()
-        )
+        session = _TuneSession(profile=profile, reset=reset, listener=listener or TuneListener())
         tuning = self.store.keep(replace(tuning, verdict=None))
         while True:
             decision = decide(_axes_left(tuning), tuning.trials, _remaining_budget(tuning))
@@ -237,12 +238,17 @@ class Tunings:
         budget, price = _usd_left(tuning), tuning.usd_per_hour
         if tuning.was_there or budget is None or not price:
             return profile
-        hours = max(_LEAST_HOURS, _SERVING_SHARE * budget / price)
-        return profile.with_settings([f"lifecycle.end={int(hours * 60)}m"])
+        attempt = serving_attempt(self._workspace.adapters.states.read(tuning.deployment).state)
+        if attempt is not None and attempt.spec.get("lifecycle.end"):
+            # It counts from when that slice first served: what was spent since is in it.
+            return profile.with_settings([f"lifecycle.end={attempt.spec['lifecycle.end']}"])
+        start = self._workspace.deployment(profile, script=False).health.timeout_seconds
+        seconds = max(_LEAST_SECONDS, budget / price * _HOUR - seconds_beside_end(start))
+        return profile.with_settings([f"lifecycle.end={int(seconds / 60)}m"])
 
     def _measure(self, tuning: Tuning, session: _TuneSession, step: TuneStep) -> Tuning:
         """Measure one step, unless that was done before a kill, and store its trial."""
-        profile = with_settings(session.profile, step.settings)
+        profile = with_settings(self._with_end(tuning, session.profile), step.settings)
         refusal = self._refusal(profile)
         place = len(tuning.trials)
         if refusal is not None:
@@ -365,7 +371,7 @@ class Tunings:
         name = text_of(settings)
         if name in tuning.sheets:
             return tuning
-        profile = with_settings(session.profile, settings)
+        profile = with_settings(self._with_end(tuning, session.profile), settings)
         began = self._workspace.adapters.clock.now()
         self._deploy(tuning, profile, session)
         server = self._accuracy.deployment(profile)
@@ -436,6 +442,18 @@ def spent_usd(tuning: Tuning) -> float:
 def _usd_left(tuning: Tuning) -> float | None:
     """Return the money that is left; None: any amount."""
     return None if tuning.budget.limit is None else max(0.01, tuning.budget.limit - spent_usd(tuning))
+
+
+def _check_own_slice(base: Deployment, most_usd: float, least: float, price: float) -> None:
+    """Check that the money is enough for a slice of the tuning's own. Raise `errors.UsageError`."""
+    beside = seconds_beside_end(base.health.timeout_seconds)
+    needed = least + beside / _HOUR * price
+    if most_usd < needed:
+        raise UsageError(
+            f"A tuning of {base.name} on a slice of its own takes at least ${needed:.2f}: about ${least:.2f} for the "
+            f"measurements, and up to {words.duration(beside)} at ${price:.2f}/h until it serves and is deleted.",
+            hint=f"Use a higher --max-cost, a shorter health.timeout, or tune {base.name} while it serves.",
+        )
 
 
 def _remaining_budget(tuning: Tuning) -> SearchBudget:

@@ -161,9 +161,9 @@ class Daemon:
         return next((c.place for c in running), None)
 
     def receive(self, message: Mapping[str, Any]) -> None:
-        """Take the report of a stand-in: `asleep` until a moment, at which this returns, or `serving`."""
+        """Take the report of a stand-in: `asleep` until a moment, at which this returns, or `serving`; or nothing."""
         container = next((c for c in self._processes() if c.id == message["container"]), None)
-        if container is None:  # removed while it reported
+        if container is None or "says" not in message:  # removed while it reported, or it asks for the time
             return
         container.status = message["says"]
         if message["says"] == "asleep":
