@@ -272,6 +272,15 @@ def test_logs_and_load_are_documents_behind_the_same_token(cli: Open, documents_
     assert (cost["key"], cost["running"]) == ("gemma", 1)
 
 
+def test_a_profile_that_is_not_applied_yet_is_no_error(cli: Open, documents_of: Read) -> None:
+    at = cli()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    documents = documents_of(at, "gemma.yaml", at.write(TWO, "two.yaml"))
+    documents.read_live()
+    assert documents.latest()["errors"] == {}
+    assert [each["deployment"] for each in documents.latest()["history"]] == ["gemma"]
+
+
 @contextmanager
 def _page(browser: Browser, address: str, scheme: Any, width: int) -> Iterator[tuple[Page, list[str]]]:
     """Yield the page, and what a browser complains about on it."""

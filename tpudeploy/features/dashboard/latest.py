@@ -127,7 +127,8 @@ class Documents:
         self._read_metrics([each["name"] for each in deployments])
         if "cost" in FEATURES:
             self._read("cost", lambda: workspace.cost().to_dict())
-        names = [each["name"] for each in deployments if each["error"] is None]
+        stored = workspace.adapters.states.names()  # a profile may not be applied yet
+        names = [each["name"] for each in deployments if each["error"] is None and each["name"] in stored]
         for each in deployments:
             self._load_of(each["name"])  # with the rows of an earlier dashboard
         self._read("history", lambda: [self._history(name) for name in names])

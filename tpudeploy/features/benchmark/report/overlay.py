@@ -58,7 +58,7 @@ def panels(runs: Sequence[Run], labels: Sequence[str] = ()) -> Iterator[OverlayP
 
     `labels` are the names of the runs; without them, what differs between them.
     """
-    names = labels or (run_labels(runs) if len(runs) > 1 else tuple(map(run_label, runs)))
+    names = labels or _names(runs)
     series = [each for run, name in zip(runs, names, strict=True) for each in _series_of(run, name)]
     if len(series) <= _MOST_LINES:
         yield from _panel("", [_with_load(each) if _has_loads(each.run) else each for each in series])
@@ -72,6 +72,10 @@ def panels(runs: Sequence[Run], labels: Sequence[str] = ()) -> Iterator[OverlayP
     single = [lines[0] for lines in by_load.values() if len(lines) == 1]
     for run, name in zip(runs, names, strict=True):
         yield from _panel(name, [replace(each, label=_short(each.load)) for each in single if each.run is run])
+
+
+def _names(runs: Sequence[Run]) -> Sequence[str]:
+    return run_labels(runs) if len(runs) > 1 else tuple(map(run_label, runs))
 
 
 def chart_group(charts: Sequence[Chart], numbers: Iterator[int]) -> dict[str, object]:
