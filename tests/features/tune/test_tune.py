@@ -99,3 +99,20 @@ def test_without_a_list_it_tries_what_can_start_and_can_help_and_says_what_it_le
     assert "serving.max_num_batched_tokens=4096" in result.out
     assert "serving.padding_gap=0" not in result.out, "it is what the engine does already"
     assert "enable_prefix_caching (the prompts of the load share no prefix to be cached)" in result.words
+
+
+def test_a_slice_of_its_own_ends_within_the_money_also_after_a_kill(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 60, "paced": True, "noise": 0.003})
+    at.write()
+    words = ("tune", "gemma.yaml", *LOAD, *SEQUENCES, "-auto-approve", "-max-cost")
+    result = at.run(*words, "2")
+    assert result.code == 1
+    assert "on a slice of its own takes at least $" in result.err
+    at.left_or_killed(900.0, *words, "5")
+    at.clock.sleep(600.0)
+    result = at.run(*words, "5", "--json")
+    assert result.code == 0, result.all
+    assert json.loads(result.out)["finding"] == "better"
+    costs = json.loads(at.run("cost", "--json").out)
+    assert 0 < costs["total"]["usd"] <= 5
+    assert at.run("status").out == "Nothing is deployed from this folder.\n"

@@ -18,7 +18,7 @@ from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.frozen import frozen, replace
-from tpudeploy.engine.session import holding_lock, states_by_name
+from tpudeploy.engine.session import cost_since, holding_lock, states_by_name
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.report.labels import text_of
 from tpudeploy.features.benchmark.run import Cell
@@ -33,7 +33,7 @@ from tpudeploy.features.campaign.proposal import CampaignPlan, propose
 from tpudeploy.features.campaign.record import CampaignAnswers, CampaignRecord, RecordedServer
 from tpudeploy.features.campaign.store import StoredCampaigns
 from tpudeploy.ports import Workers
-from tpudeploy.reconcile.spend import charges, exposures
+from tpudeploy.reconcile.spend import exposures
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
 
@@ -92,11 +92,8 @@ class Campaigns:
 
     def spent(self, deployments: Iterable[str], since: float) -> float:
         """Return what these deployments have cost since then, in USD at list price, by the ledger."""
-        adapters, names = self._workspace.adapters, frozenset(deployments)
-        now = adapters.clock.now()
-        states = tuple(states_by_name(adapters.states, names).values()) if names else ()
-        every = charges(adapters.states.ledger(), states, now)
-        return sum(each.usd(since, now) or 0.0 for each in every if each.line.deployment in names)
+        adapters = self._workspace.adapters
+        return cost_since(adapters.states, deployments, since, adapters.clock.now())
 
     def run(self, plan: CampaignPlan, folder: Path, *, listener: CampaignListener | None = None) -> CampaignRecord:
         """Run what remains of a campaign, and delete its slices.

@@ -67,7 +67,7 @@ class Tuned(Result):
 
     def values(self) -> dict[str, Any]:
         from tpudeploy.domain.serialization import to_json
-        from tpudeploy.features.tune.service import spent_usd
+        from tpudeploy.features.tune.tuning import cost_usd
 
         tuning, verdict = self.tuning, self.tuning.verdict
         effect = None if verdict is None else verdict.effect
@@ -86,7 +86,7 @@ class Tuned(Result):
             "axes": to_json(tuning.axes),
             "trials": to_json(tuning.trials),
             "seconds": tuning.seconds,
-            "usd": spent_usd(tuning),
+            "usd": cost_usd(tuning),
             "usd_per_hour": tuning.usd_per_hour,
             "max_cost": tuning.budget.limit,
             "quality_losses": [f"{path}={value}" for path, value in tuning.quality_losses],

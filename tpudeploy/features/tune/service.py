@@ -35,6 +35,7 @@ from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.run import Bounds, Cell, Ended, Run, Side, Sweep, Turn
 from tpudeploy.features.benchmark.service import Benchmarks
 from tpudeploy.features.benchmark.store import stored_runs
+from tpudeploy.features.tune.funds import TuneFunds, check_own_slice
 from tpudeploy.features.tune.search import (
     FEWEST_PAIRS,
     Axis,
@@ -54,8 +55,6 @@ from tpudeploy.loading import Profile
 from tpudeploy.node.fingerprint import server_print, slice_print
 from tpudeploy.operations.endpoint import require_completions, runs_as_declared, serving_attempt
 from tpudeploy.reconcile import prices
-from tpudeploy.reconcile.spend import seconds_beside_end
-from tpudeploy.text import words
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
 
@@ -63,7 +62,6 @@ PREFIX = "tune-"
 _HOUR = 3600.0
 _UNKNOWN_START = (300.0, 1500.0)  # seconds, warm and cold, where a start cannot be predicted
 _WARM_UP = 1.5  # times the window: a cell with its warm-up and the answers that end it
-_LEAST_SECONDS = 900.0  # that a slice is requested for
 
 
 @frozen
@@ -122,7 +120,7 @@ class Tunings:
                 hint="Use a higher --max-cost, or a shorter load: --window, fewer --concurrency.",
             )
         if request.max_cost is not None and attempt is None and stored is None:
-            _check_own_slice(base, request.max_cost, least_usd(budget), price or 0.0)
+            check_own_slice(base, request.max_cost, least_usd(budget), price or 0.0)
         if stored is not None:
             return replace(stored, budget=replace(budget, warm=stored.budget.warm, cold=stored.budget.cold))
         if not axes:
@@ -157,10 +155,12 @@ class Tunings:
 
         Raise as `Workspace.apply` and `Benchmarks.run` do; complete measurements are kept, and the same call continues.
         """
-        session = _TuneSession(profile=profile, reset=reset, listener=listener or TuneListener())
+        session = _TuneSession(
+            funds=TuneFunds(self._workspace, profile), reset=reset, listener=listener or TuneListener()
+        )
         tuning = self.store.keep(replace(tuning, verdict=None))
         while True:
-            decision = decide(_axes_left(tuning), tuning.trials, _remaining_budget(tuning))
+            decision = decide(_axes_left(tuning), tuning.trials, session.funds.search_budget(tuning))
             if isinstance(decision, TuneStep):
                 tuning = self._measure(tuning, session, decision)
                 continue
@@ -233,22 +233,9 @@ class Tunings:
         prices_per_chip = [c.usd_per_chip_hour for c in base.candidates if c.usd_per_chip_hour is not None]
         return max(prices_per_chip) * base.accelerator.chips if prices_per_chip else None
 
-    def _with_end(self, tuning: Tuning, profile: Profile) -> Profile:
-        """Return the profile of a slice of the tuning's own, which ends when the money does."""
-        budget, price = _usd_left(tuning), tuning.usd_per_hour
-        if tuning.was_there or budget is None or not price:
-            return profile
-        attempt = serving_attempt(self._workspace.adapters.states.read(tuning.deployment).state)
-        if attempt is not None and attempt.spec.get("lifecycle.end"):
-            # It counts from when that slice first served: what was spent since is in it.
-            return profile.with_settings([f"lifecycle.end={attempt.spec['lifecycle.end']}"])
-        start = self._workspace.deployment(profile, script=False).health.timeout_seconds
-        seconds = max(_LEAST_SECONDS, budget / price * _HOUR - seconds_beside_end(start))
-        return profile.with_settings([f"lifecycle.end={int(seconds / 60)}m"])
-
     def _measure(self, tuning: Tuning, session: _TuneSession, step: TuneStep) -> Tuning:
         """Measure one step, unless that was done before a kill, and store its trial."""
-        profile = with_settings(self._with_end(tuning, session.profile), step.settings)
+        profile = with_settings(session.funds.with_end(tuning), step.settings)
         refusal = self._refusal(profile)
         place = len(tuning.trials)
         if refusal is not None:
@@ -297,10 +284,7 @@ class Tunings:
         """Deploy settings in place; a slice that is not there yet, or was lost, is requested within the money."""
         plan = self._workspace.plan([profile])
         if any(change.action is Action.CREATE for change in plan.changes):
-            budget, ceiling = _usd_left(tuning), None
-            if budget is not None:
-                now = self._workspace.adapters.clock.now()
-                ceiling = CostCeiling(usd=budget, since=now, deployments=frozenset({tuning.deployment}))
+            ceiling = session.funds.ceiling(tuning)
             self._apply(plan, session.listener.on_event, reset=session.reset, ceiling=ceiling)
             return
         arms.check_in_place(plan)
@@ -325,7 +309,7 @@ class Tunings:
         started = next((run for run in runs if run.turn == turn), None)
         if started is not None and started.ended is Ended.COMPLETE:
             return started
-        budget, price = _usd_left(tuning), tuning.usd_per_hour
+        budget, price = session.funds.remaining_usd(tuning), tuning.usd_per_hour
         bounds = Bounds(seconds=budget / price * _HOUR) if budget is not None and price else Bounds()
         try:
             run = self._benchmarks.run(
@@ -371,7 +355,7 @@ class Tunings:
         name = text_of(settings)
         if name in tuning.sheets:
             return tuning
-        profile = with_settings(self._with_end(tuning, session.profile), settings)
+        profile = with_settings(session.funds.with_end(tuning), settings)
         began = self._workspace.adapters.clock.now()
         self._deploy(tuning, profile, session)
         server = self._accuracy.deployment(profile)
@@ -391,7 +375,7 @@ class Tunings:
 class _TuneSession:
     """The arguments of `Tunings.run`."""
 
-    profile: Profile
+    funds: TuneFunds
     reset: bool
     listener: TuneListener
 
@@ -432,36 +416,6 @@ def with_settings(profile: Profile, settings: Settings) -> Profile:
 def text_of(settings: Settings) -> str:
     """Return settings as text: "as written" for the profile itself."""
     return ", ".join(f"{path}={value}" for path, value in settings) or "as written"
-
-
-def spent_usd(tuning: Tuning) -> float:
-    """Return what the slice has cost during the tuning, at list price."""
-    return tuning.seconds * (tuning.usd_per_hour or 0.0) / _HOUR
-
-
-def _usd_left(tuning: Tuning) -> float | None:
-    """Return the money that is left; None: any amount."""
-    return None if tuning.budget.limit is None else max(0.01, tuning.budget.limit - spent_usd(tuning))
-
-
-def _check_own_slice(base: Deployment, most_usd: float, least: float, price: float) -> None:
-    """Check that the money is enough for a slice of the tuning's own. Raise `errors.UsageError`."""
-    beside = seconds_beside_end(base.health.timeout_seconds)
-    needed = least + beside / _HOUR * price
-    if most_usd < needed:
-        raise UsageError(
-            f"A tuning of {base.name} on a slice of its own takes at least ${needed:.2f}: about ${least:.2f} for the "
-            f"measurements, and up to {words.duration(beside)} at ${price:.2f}/h until it serves and is deleted.",
-            hint=f"Use a higher --max-cost, a shorter health.timeout, or tune {base.name} while it serves.",
-        )
-
-
-def _remaining_budget(tuning: Tuning) -> SearchBudget:
-    """Return the budget of the search: without what was spent beside its trials."""
-    if tuning.budget.limit is None:
-        return tuning.budget
-    beside = spent_usd(tuning) - sum(trial.usd for trial in tuning.trials)
-    return replace(tuning.budget, limit=tuning.budget.limit - beside)
 
 
 def _axes_left(tuning: Tuning) -> tuple[Axis, ...]:

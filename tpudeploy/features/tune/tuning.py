@@ -11,6 +11,8 @@ from tpudeploy.features.benchmark.run import Sweep
 from tpudeploy.features.tune.search import Axis, SearchBudget, Settings, Trial, TuneStep, TuneVerdict
 from tpudeploy.features.tune.space import DroppedAxis
 
+_HOUR = 3600.0
+
 
 @frozen
 class TuneLimits:
@@ -62,3 +64,8 @@ class Tuning:
     sheets: Mapping[str, str] = field(default_factory=dict)
     is_emulated: bool = False
     verdict: TuneVerdict | None = None
+
+
+def cost_usd(tuning: Tuning) -> float:
+    """Return what the slice has cost during the tuning, at list price."""
+    return tuning.seconds * (tuning.usd_per_hour or 0.0) / _HOUR

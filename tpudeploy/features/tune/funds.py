@@ -1,0 +1,110 @@
+"""What a tuning may still cost: the search within it, the requests within it, and the end of a slice of its own."""
+
+from __future__ import annotations
+
+from tpudeploy.config.scalars import Duration
+from tpudeploy.domain.cost_budget import CostCeiling
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.state import Attempt, State
+from tpudeploy.engine.session import cost_since
+from tpudeploy.features.tune.search import SearchBudget
+from tpudeploy.features.tune.tuning import Tuning, cost_usd
+from tpudeploy.loading import Profile
+from tpudeploy.operations.endpoint import serving_attempt
+from tpudeploy.reconcile.machine_end import LATE, next_deletion
+from tpudeploy.reconcile.spend import seconds_beside_end
+from tpudeploy.text import words
+from tpudeploy.workspace import Workspace
+
+_HOUR = 3600.0
+_LEAST_SECONDS = 900.0  # that a slice is requested for
+_RESERVE = 2 * LATE  # for the deletion
+_END = "lifecycle.end"
+
+
+class TuneFunds:
+    """The money of a tuning. A slice of its own costs what the ledger says, also between two runs of the tuning."""
+
+    def __init__(self, workspace: Workspace, profile: Profile) -> None:
+        self._workspace = workspace
+        self._profile = profile
+
+    def remaining_usd(self, tuning: Tuning) -> float | None:
+        """Return the USD that are left; None: any amount."""
+        if tuning.budget.limit is None:
+            return None
+        return max(0.01, tuning.budget.limit - self._cost(tuning))
+
+    def search_budget(self, tuning: Tuning) -> SearchBudget:
+        """Return the budget of the search: what is left for measurements, beside those that were made."""
+        left = self.remaining_usd(tuning)
+        if left is None:
+            return tuning.budget
+        if not tuning.was_there:
+            left = self._seconds_to_serve(tuning) * (tuning.usd_per_hour or 0.0) / _HOUR
+        return replace(tuning.budget, limit=sum(trial.usd for trial in tuning.trials) + left)
+
+    def ceiling(self, tuning: Tuning) -> CostCeiling | None:
+        """Return the most that a request may cost together with what was spent; None: any amount."""
+        left = self.remaining_usd(tuning)
+        if left is None:
+            return None
+        deployments = frozenset({tuning.deployment})
+        if tuning.was_there:
+            return CostCeiling(usd=left, since=self._workspace.adapters.clock.now(), deployments=deployments)
+        return CostCeiling(usd=tuning.budget.limit or left, since=tuning.began_at, deployments=deployments)
+
+    def with_end(self, tuning: Tuning) -> Profile:
+        """Return the profile of a slice of the tuning's own, which ends when the money does."""
+        if tuning.was_there or self.remaining_usd(tuning) is None or not tuning.usd_per_hour:
+            return self._profile
+        state, now = self._state(tuning), self._workspace.adapters.clock.now()
+        attempt = self._running(tuning)
+        since = None if state is None else state.serving_since
+        seconds = self._seconds_to_serve(tuning) + (0.0 if since is None else now - since)
+        # An end counts from the first slice that served. It is moved once, when the slice has started in time.
+        if attempt is not None and seconds < Duration.parse(str(attempt.spec[_END])) + _LEAST_SECONDS:
+            return self._profile.with_settings([f"{_END}={attempt.spec[_END]}"])
+        return self._profile.with_settings([f"{_END}={int(seconds / 60)}m"])
+
+    def _cost(self, tuning: Tuning) -> float:
+        if tuning.was_there:
+            return cost_usd(tuning)
+        adapters = self._workspace.adapters
+        return cost_since(adapters.states, [tuning.deployment], tuning.began_at, adapters.clock.now())
+
+    def _running(self, tuning: Tuning) -> Attempt | None:
+        """Return its own slice, before its end."""
+        state = self._state(tuning)
+        attempt = serving_attempt(state)
+        if state is None or state.serving_since is None or attempt is None or not attempt.spec.get(_END):
+            return None
+        now = self._workspace.adapters.clock.now()
+        return None if next_deletion(attempt, state, now) - LATE <= now else attempt
+
+    def _state(self, tuning: Tuning) -> State | None:
+        return self._workspace.adapters.states.read(tuning.deployment).state
+
+    def _seconds_to_serve(self, tuning: Tuning) -> float:
+        """Return how long its own slice can serve from now on, or from the start of one that is to be requested."""
+        left, price = self.remaining_usd(tuning), tuning.usd_per_hour
+        if left is None or not price:
+            return 0.0
+        if self._running(tuning) is not None:
+            return max(0.0, left / price * _HOUR - _RESERVE)
+        start = self._workspace.deployment(self._profile, script=False).health.timeout_seconds
+        return max(_LEAST_SECONDS, left / price * _HOUR - seconds_beside_end(start))
+
+
+def check_own_slice(base: Deployment, most_usd: float, least: float, price: float) -> None:
+    """Check that the money is enough for a slice of the tuning's own. Raise `errors.UsageError`."""
+    beside = seconds_beside_end(base.health.timeout_seconds)
+    needed = least + beside / _HOUR * price
+    if most_usd < needed:
+        raise UsageError(
+            f"A tuning of {base.name} on a slice of its own takes at least ${needed:.2f}: about ${least:.2f} for the "
+            f"measurements, and up to {words.duration(beside)} at ${price:.2f}/h until it serves and is deleted.",
+            hint=f"Use a higher --max-cost, a shorter health.timeout, or tune {base.name} while it serves.",
+        )
