@@ -42,6 +42,7 @@ exclude_patterns = ["extensions", "maintainers"]  # for people who change tpudep
 _REPOSITORY = "https://github.com/tpudeploy/tpudeploy/blob/main/"
 _LINK = re.compile(r"\]\((?!https?://)([^)#]+)(#[^)]*)?\)")
 _ROW = re.compile(r"^\| (.+?) \| (.+) \|$", re.MULTILINE)
+_TARGET = re.compile(r"\]\(([^)#]+)\.md")
 _GROUP = re.compile(r"^## (?P<title>.+)\n\n(?P<links>(?:- \[.+\]\(.+\)\n)+)", re.MULTILINE)
 
 
@@ -68,7 +69,14 @@ def lead_links_to_the_repository(_app: Sphinx, page: str, source: list[str]) -> 
 def add_other_words(_app: Sphinx, page: str, source: list[str]) -> None:
     """Let the search find a page by the words that other-words.md has for it: they become entries of the index."""
     rows = _ROW.findall((HERE / "other-words.md").read_text(encoding="utf-8"))
-    words = [word for words, links in rows if f"]({page}.md)" in links for word in words.split(", ")]
+    # `!` is a main entry: the search shows it first. The first page of a row is the one for its words.
+    rows_by_words = [(words, _TARGET.findall(links)) for words, links in rows[1:]]
+    words = [
+        f"{'!' if targets[0] == page else ''}{word}"
+        for row, targets in rows_by_words
+        if page in targets
+        for word in row.split(", ")
+    ]
     if words:
         source[0] = f"```{{index}} {', '.join(words)}\n```\n\n{source[0]}"
 
