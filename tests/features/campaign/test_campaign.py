@@ -262,11 +262,11 @@ def test_two_runs_of_one_campaign_measure_nothing_twice(at: CommandLine) -> None
 
 
 def test_a_run_that_waited_for_another_leaves_out_what_that_one_measured(at: CommandLine) -> None:
-    workspace = Workspace.open(at.folder, clock=at.clock)
-    proposal = workspace.campaign_propose("two.yaml", folder=at.folder)
-    assert proposal.plan.cells_left == 2
-    assert at.run("campaign", "two.yaml", "-auto-approve").code == 0
-    bill = len(at.emulator.bill())
-    assert workspace.campaign(proposal, folder=at.folder).cells_left == 0
+    with Workspace.open(at.folder, clock=at.clock) as workspace:
+        proposal = workspace.campaign_propose("two.yaml", folder=at.folder)
+        assert proposal.plan.cells_left == 2
+        assert at.run("campaign", "two.yaml", "-auto-approve").code == 0
+        bill = len(at.emulator.bill())
+        assert workspace.campaign(proposal, folder=at.folder).cells_left == 0
     assert_each_cell_is_measured_once(at, 2)
     assert len(at.emulator.bill()) == bill, "no slice was requested for it"
