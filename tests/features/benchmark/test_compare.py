@@ -147,3 +147,15 @@ def test_a_comparison_is_data_too(run: Run) -> None:
     assert tree["format"] == "tpudeploy.comparison/1"
     assert tree["scalings"][0]["ratio"] == pytest.approx(231.19 / 72.83)
     assert tree["rows"][0]["cells"][0]["status"] == "copy_suspect"
+
+
+def test_an_article_has_the_pass_rates_and_starts_of_the_three_published_runs(run: Run, tmp_path: Path) -> None:
+    words = ("turbo-1-4b-v6e-4", "turbo-2-26b-v6e-4", "turbo-3-26b-v6e-4")
+    assert run("compare", *words, "-o", "article.md").code == 0
+    lines = (tmp_path / "article.md").read_text("utf-8").partition("## The runs")[2].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "published, " in line]
+    assert [row[1:] for row in rows] == [
+        ["published, 8 May 2026", "463,345", "0.800s", "100% (light points)", "about 20 min"],
+        ["published, 13 May 2026", "483,930", "0.326s", "94% of 144", "about 24 min"],
+        ["published, May 2026", "467,825", "0.302s", "100% of 144", "< 10 s, warm caches"],
+    ]

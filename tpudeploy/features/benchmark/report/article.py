@@ -17,7 +17,7 @@ from tpudeploy.features.benchmark.compare import compare, scalings
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.comparison_view import scaling_text
 from tpudeploy.features.benchmark.offer import Load, Point
-from tpudeploy.features.benchmark.published import published
+from tpudeploy.features.benchmark.published import baseline_of, published
 from tpudeploy.features.benchmark.report.labels import short_models
 from tpudeploy.features.benchmark.run import Cell, CellStatus, Driver, Run, Subject
 from tpudeploy.features.benchmark.student import quantile
@@ -305,21 +305,21 @@ def _history_row(label: str, run: Run) -> tuple[str, ...]:
     figures = [cell.figures for cell in run.cells if cell.figures is not None]
     totals = (_total_tokens(each.input_tokens_per_second, each.output_tokens_per_second) for each in figures)
     firsts = [each.ttft_seconds.middle for each in figures if each.ttft_seconds is not None]
+    table = baseline_of(run)
     start = "" if run.start is None else f"{run.start.seconds:.0f} s {_start_kind(run.start)}".rstrip()
+    published_at = "published" if table is None or not table.date else f"published, {table.date}"
     return (
         label,
-        datetime.fromtimestamp(run.began_at, UTC).strftime("%-d %b %Y") if run.began_at else "published",
+        datetime.fromtimestamp(run.began_at, UTC).strftime("%-d %b %Y") if run.began_at else published_at,
         number(max((each for each in totals if each is not None), default=None)),
         latency(min(firsts)) if firsts else "",
-        _pass_rate(run),
-        start,
+        _pass_rate(run) if table is None else table.points_passed,
+        start if table is None else table.start,
     )
 
 
 def _pass_rate(run: Run) -> str:
-    """Return the share of the cells with figures; "" for a table, which has only those that passed."""
-    if run.driver is Driver.PUBLISHED:
-        return ""
+    """Return the share of the cells with figures."""
     passed = sum(cell.figures is not None and cell.status is not CellStatus.FAILED for cell in run.cells)
     return f"{passed / len(run.cells):.0%} of {len(run.cells)}"
 
