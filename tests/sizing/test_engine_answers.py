@@ -181,3 +181,12 @@ def test_experts_that_are_split_otherwise_than_the_engine_was_asked_are_not_size
     sized = deployment({**changes, "tpu.type": "v6e-1"}).budget
     assert isinstance(sized, Unsized)
     assert "enable-expert-parallel" in sized.because
+
+
+def test_a_release_whose_loader_splits_a_model_otherwise_is_sized_by_its_own() -> None:
+    row = next(row for row in ROWS if row["id"] == "Qwen/Qwen3-Embedding-8B")
+    settings = settings_of(row, 8, 512)
+    assert budget(settings).weights_bytes_per_chip == 1_892_370_432
+    for release in ("0.29.0", "0.30.0", "0.31.0"):
+        settings["serving.image"] = f"vllm/vllm-tpu:v{release}"
+        assert budget(settings).weights_bytes_per_chip == 3_134_867_456
