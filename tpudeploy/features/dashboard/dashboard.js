@@ -60,7 +60,7 @@ function load(address, metrics) {
   const reading = name => row.readings.find(each => each.name === name);
   const facts = [["requests_running", "running"], ["requests_waiting", "waiting"], ["ttft", "TTFT"], ["itl", "between tokens"]]
     .map(([name, label]) => [label, reading(name)]).filter(([, each]) => each)
-    .map(([label, each]) => el("div", {}, el("dt", {}, label), el("dd", {}, each.shown.replace(/ \(\d+ in all\)$/, ""))));
+    .map(([label, each]) => el("div", {}, el("dt", {}, label), el("dd", {}, each.shown.replace(/ \(n = [\d,]+\)$/, "").replaceAll("<=", "≤"))));
   const kv = reading("kv_cache_used");
   return [facts.length ? el("dl", {class: "facts"}, facts) : null,
     kv && typeof kv.value === "number" ? meter(kv.value, kv.grade === "bad" || kv.value >= .85, `KV cache ${kv.shown} in use`) : null];
