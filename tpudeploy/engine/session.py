@@ -236,7 +236,7 @@ def holding_lock(world: World, name: str, operation: str, *, what: str) -> Itera
         lease = _lock(world, name, operation)
     except errors.StateLocked as error:
         by = error.holder
-        who = "another process" if by is None else f"{by.who} (process {by.pid}{f' on {by.host}' if by.host else ''})"
+        who = "another process" if by is None else f"{by.who} (process {by.pid} on {by.host or 'an unknown host'})"
         unlock = "" if by is None else f" If that process is gone: tpudeploy force-unlock {by.id}"
         hint = f"Follow it there, or wait for it with -lock-timeout 2h.{unlock}"
         raise errors.StateLocked(f"{what} is already run by {who}.", hint=hint, holder=by) from error
