@@ -34,7 +34,7 @@ BOUNDS: dict[Callable[[str], Any], tuple[float, float]] = {
 }
 LISTS = {options.counts}
 # What is no number: a command, a path, yes or no.
-OTHERS = {"_engine", "_truth", "Path"}
+OTHERS = {"_engine", "_folder", "_truth", "Path"}
 ABSURD = (
     *("-1", "-5s", "-0", "-0.5", "+5", "inf", "-inf", "nan", "1e9", "1e999", "0x10", "1_000", "", " ", "s", "5 m"),
     *("5s ", "1.5.5", "\u0663", "\u0663s", "\u00b2", "9" * 30, "9" * 400, "9" * 5000, "9999999999d", "1h30", "NaNs"),
