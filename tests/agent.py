@@ -100,11 +100,15 @@ class Agent:
         assert not answered.is_error, answered.text
         return answered.document
 
+    def whole(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
+        """The document of a call that must succeed, whatever its size."""
+        return self.document(tool, max_bytes=1_000_000, **arguments)
+
     def ended(self) -> Mapping[str, Any]:
         """The last operation, once it has ended; polled as an agent does. All its events are in it."""
         after, events = 0, list[Any]()
         while True:
-            polled = self.document("operation", after=after, wait_seconds=30)
+            polled = self.whole("operation", after=after, wait_seconds=30)
             after, events = polled["last_event"], [*events, *polled["events"]]
             if polled["state"] != "running":
                 return {**polled, "events": events}

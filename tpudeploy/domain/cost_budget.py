@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 
 from tpudeploy.domain.frozen import frozen
@@ -28,9 +29,16 @@ class TeamBudgets:
 class CostCeiling:
     """USD at list price that the deployments of one run may cost from its beginning on, and each slice to its end.
 
-    `since` is the beginning of the run, in seconds since the epoch.
+    `since` is the beginning of the run, in seconds since the epoch. `deployments` may grow while it runs. The `outer`
+    ceiling holds too: that of a server whose agents started the run.
     """
 
     usd: float
     since: float
-    deployments: frozenset[str]
+    deployments: AbstractSet[str]
+    outer: CostCeiling | None = None
+
+    @property
+    def all(self) -> tuple[CostCeiling, ...]:
+        """Return this ceiling and those that hold beside it."""
+        return (self,) if self.outer is None else (self, *self.outer.all)

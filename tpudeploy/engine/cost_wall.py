@@ -154,7 +154,9 @@ def _team_budgets(backend: StateBackend) -> TeamBudgets | None:
 
 
 def _is_shared(team: TeamBudgets | None, ceiling: CostCeiling | None) -> bool:
-    return team is not None or (ceiling is not None and len(ceiling.deployments) > 1)
+    ceilings = () if ceiling is None else ceiling.all
+    # Another deployment may come under an outer ceiling at any time.
+    return team is not None or len(ceilings) > 1 or any(len(each.deployments) > 1 for each in ceilings)
 
 
 def budgets_now(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.operations.declaration import Operation, profile
+from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation, profile
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
@@ -26,6 +26,18 @@ class LogReadings(Result):
     readings: Mapping[str, ParsedLog]
     addresses: Mapping[str, str]
     draft: Draft | NoDraft | None
+    contains: str | None = None
+    last: int | None = None
+
+    @property
+    def lines(self) -> Mapping[str, tuple[str, ...]]:
+        """The lines of each log that contain the text, without secrets, addresses and projects; of them, the last."""
+        from tpudeploy.boot_log.export import redact
+
+        word = (self.contains or "").casefold()
+        every = {name: redact(text, {}).splitlines() for name, text in self.texts.items()}
+        matched = {name: [line for line in lines if word in line.casefold()] for name, lines in every.items()}
+        return {name: tuple(lines[-(self.last or len(lines)) :]) for name, lines in matched.items()}
 
     def values(self) -> dict[str, Any]:
         from tpudeploy.boot_log.reading import Draft
@@ -34,6 +46,9 @@ class LogReadings(Result):
             {"log": name, "replica": self.addresses.get(name), **reading.to_dict()}
             for name, reading in self.readings.items()
         ]
+        if self.contains is not None or self.last is not None:
+            for log, lines in zip(logs, self.lines.values(), strict=True):
+                log["lines"] = list(lines)
         keys: dict[str, Any] = {"logs": logs}
         if self.draft is not None:
             is_draft = isinstance(self.draft, Draft)
@@ -56,8 +71,10 @@ class LogReadings(Result):
                 "cause": {"anyOf": [cause, {"type": "null"}]},
                 "notes": [{"line": int, "text": str, "why": str}],
                 "load": {},  # figures as in `tpudeploy metrics`, or null
+                "lines": tuple[str, ...],
             }
         )
+        log["required"].remove("lines")  # only where lines were asked for
         draft = part({**dict.fromkeys(("log", "by", "model", "text"), str), "is_checked": {"const": False}})
         no_draft = part({"because": str, "hint": str})
         about_logs = "by machine: the root cause with what to do, or how long each phase took"
@@ -101,27 +118,35 @@ def logs(
     profile: OneProfile | None = None,
     *,
     texts: Mapping[str, str] | None = None,
+    contains: str | None = None,
+    last: int | None = None,
     on_unreadable: Callable[[str, CloudError], None] | None = None,
 ) -> LogReadings:
     """Explain a deployment's boot logs: the root cause of a failure and what to do, or the duration of each phase.
 
     `texts` are logs by their names, which are read instead; remedies are for `profile`. The result has the logs
-    themselves, too. `on_unreadable` gets a slice whose log cannot be read, and why; the others are read.
+    themselves, too. With `contains` or `last`, it has the redacted `lines` that contain that text, in any case, of them
+    the last. `on_unreadable` gets a slice whose log cannot be read, and why; the others are read.
 
     Raise `errors.UsageError` without a profile and a log, `errors.StateError` if nothing is deployed, `errors.Fault` or
     `errors.Denied` if no log can be read.
     """
     from tpudeploy import loading
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.domain.frozen import replace
 
+    if last is not None and last < 1:
+        raise UsageError("The number of lines starts at 1.")
     if texts is not None:
-        return read(texts, profile)
+        return replace(read(texts, profile), contains=contains, last=last)
     if profile is None:
         raise no_log()
     loaded = loading.profile(profile)
     name = loaded.spec.name
     lines = workspace.boot_logs(name, on_unreadable=on_unreadable)
     machine_logs = {slice_name: "\n".join(each) for slice_name, each in lines.items()}
-    return read(machine_logs, loaded, workspace.addresses(name), pins=workspace.adapters.pins.read())
+    readings = read(machine_logs, loaded, workspace.addresses(name), pins=workspace.adapters.pins.read())
+    return replace(readings, contains=contains, last=last)
 
 
 def no_log() -> UsageError:
@@ -151,7 +176,11 @@ def read(
 
 OPERATION = Operation(
     run=logs,
-    arguments=(profile(),),
+    arguments=(
+        profile(),
+        Argument(name="contains", help="Show the lines with this text, in any case.", command=None, agents=AgentForm()),
+        Argument(name="last", help="Show only this many lines, the last.", kind=ArgumentKind.COUNT, command=None),
+    ),
     results=(LogReadings,),
     title="Read boot logs",
     tool="logs",

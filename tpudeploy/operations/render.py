@@ -160,5 +160,7 @@ OPERATION = Operation(
     ),
     results=(Rendered,),
     access=Access.OFFLINE,
+    title="Render",
+    tool="render",
     options=("backend",),
 )

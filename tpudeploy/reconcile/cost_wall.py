@@ -7,6 +7,7 @@ counted has begun by now, so no later day or month costs more. Days and months a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from math import inf
 
@@ -126,6 +127,10 @@ def _is_deployment(name: str) -> _Counts:
     return lambda other, _: other == name
 
 
+def _is_one_of(names: AbstractSet[str]) -> _Counts:
+    return lambda deployment, _project: deployment in names
+
+
 def _is_project(project: str) -> _Counts:
     return lambda _, other: other == project
 
@@ -162,9 +167,9 @@ def _scopes(
     request: Exposure, own: CostBudget | None, team: TeamBudgets | None, ceiling: CostCeiling | None, now: float
 ) -> Iterator[tuple[Iterable[BudgetPeriod], _Counts]]:
     """Yield the limits that hold for a request, with which deployments and projects count towards each."""
-    if ceiling is not None:
-        whole = BudgetPeriod(usd=ceiling.usd, since=ceiling.since, until=inf, key="-max-cost", label="for this run")
-        yield (whole,), lambda name, _: name in ceiling.deployments
+    for each in () if ceiling is None else ceiling.all:
+        whole = BudgetPeriod(usd=each.usd, since=each.since, until=inf, key="-max-cost", label="for this run")
+        yield (whole,), _is_one_of(each.deployments)
     if own is not None:
         yield periods(own, "budget", now), _is_deployment(request.deployment)
     if team is not None:

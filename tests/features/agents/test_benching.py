@@ -25,7 +25,7 @@ def test_a_deployment_is_measured_and_the_run_is_kept_as_the_command_line_tells_
         assert begun["does"] == "bench"
         ended = agent.ended()
         (listed,) = agent.document("runs")["runs"]
-        stored = agent.document("run", run_id=listed["id"])
+        stored = agent.whole("run", run_id=listed["id"])
         read = json.loads(agent.read(f"tpudeploy://runs/{listed['id']}"))
         all_read = json.loads(agent.read("tpudeploy://runs"))
         with pytest.raises(Exception, match="There is no run `other`"):

@@ -14,6 +14,7 @@ from tpudeploy.features.agents.tools import READING, WRITING
 TAKEN = """
 profiles profile emulated colleague name code form type sweep prompt max_tokens run_id run_ids users ttft_seconds usd_per_month
 destroy refresh_only target replace start plan_id wait timeout_seconds operation_id after wait_seconds
+max_bytes set shipped what contains last
 concurrency context output window_seconds duration_seconds flag repeats ab_id tune_id address group_by system model command fix_script
 """
 WRITES = {tool.name for tool in WRITING}
@@ -109,10 +110,13 @@ def test_a_plan_with_settings_that_the_tool_would_drop_is_not_made(cli: Open) ->
     at = cli()
     at.write()
     with connected(at) as agent:
-        refused = agent.call("plan", profiles=["gemma.yaml"], set=["tpu.type=v6e-8"])
+        refused = agent.call("plan", profiles=["gemma.yaml"], overrides=["tpu.type=v6e-8"])
     assert refused.is_error
     assert "plan_id" not in refused.document
-    assert "It takes `profiles`, `destroy`, `replace`, `start`, `refresh_only`, `target`." in refused.text
+    assert (
+        "It takes `profiles`, `destroy`, `replace`, `start`, `refresh_only`, `target`, `set`, `max_bytes`."
+        in refused.text
+    )
 
 
 def test_an_argument_of_the_wrong_type_is_an_error_in_our_own_form(cli: Open) -> None:

@@ -30,7 +30,7 @@ def test_it_is_proposed_approved_carried_out_and_brought_back(serving: CommandLi
         begun = agent.document("ab", ab_id=proposed["ab_id"])
         assert (begun["does"], begun["ab_id"]) == ("ab", proposed["ab_id"])
         ended = agent.ended()
-        document = agent.document("ab_result", ab_id=proposed["ab_id"])
+        document = agent.whole("ab_result", ab_id=proposed["ab_id"])
     (question,) = agent.questions
     assert "6 restarts: nothing serves for about" in question
     assert ended["state"] == "succeeded", ended

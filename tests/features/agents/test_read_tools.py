@@ -55,10 +55,10 @@ def test_a_tool_answers_what_the_command_prints(serving: CommandLine) -> None:
     with connected(serving, allow_writes=False) as agent:
         for tool, (arguments, words) in TOOLS.items():
             printed = document(serving.run(*words))
-            answer = agent.document(tool, **arguments)
+            answer = agent.whole(tool, **arguments)
             assert answer == {key: printed[key] for key in answer}, tool
         details = document(serving.run("status", "--details", "--json", "gemma.yaml"))["details"]
-        assert agent.document("memory_layout", profile="gemma.yaml")["details"] == details
+        assert agent.whole("memory_layout", profile="gemma.yaml")["details"] == details
         assert json.loads(agent.read("tpudeploy://deployments")) == document(serving.run("show", "--json"))
         one = json.loads(agent.read("tpudeploy://deployments/gemma"))
         assert [state["deployment"] for state in one["states"]] == ["gemma"]
@@ -68,7 +68,7 @@ def test_alert_rules_are_the_file_that_the_command_prints_with_what_it_says_besi
     at = cli()
     result = at.run("alerts", "--format", "gmp", "--ttft", "3", at.write())
     with connected(at) as agent:
-        answer = agent.document("alerts", profiles=["gemma.yaml"], form="gmp", ttft_seconds=3)
+        answer = agent.whole("alerts", profiles=["gemma.yaml"], form="gmp", ttft_seconds=3)
     assert answer["text"].rstrip("\n") == result.out.rstrip("\n")
     assert answer["remarks"] == result.err.splitlines()
 

@@ -15,6 +15,19 @@ class ToolDocument(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
+class Help(ToolDocument):
+    """What a server may do, on what, and by which names."""
+
+    format: Literal["tpudeploy.help/1"]
+    version: str
+    project: Tree = Field(description="the folder, its profiles, where its states are, and the project of Google Cloud")
+    may: Tree = Field(description="whether agents may change anything, and the ceiling of what they request in USD")
+    rules: list[str]
+    tools: Tree = Field(description="the names of the tools, by whether they only read, start, or end something")
+    other_names: dict[str, str] = Field(description="names by which other agents know a tool; a call by them works")
+    prompts: dict[str, str]
+
+
 class Planned(ToolDocument):
     """The plan as `plan --json` prints it, and the id that this server keeps it under."""
 

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from tpudeploy.cli.documents import Document
 from tpudeploy.cli.error_report import bug
 from tpudeploy.domain.errors import Interrupted, StateLocked, TpudeployError, UsageError
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.features.agents.shortening import size
 
 _MAX_EVENTS = 1000  # events that are kept; older ones are dropped
 _EVENTS_PER_ANSWER = 50  # events in one answer
+_BYTES_OF_EVENTS = 2400  # in one answer: the next poll continues, so that none is skipped
+_FACTS_OF_EVENT = 300  # bytes of an event that an answer keeps in any case
 _FOR_THE_STEP = 2.0  # seconds for each operation to end its current step when the server ends
 
 
@@ -77,7 +80,8 @@ class BackgroundOperation:
         """Return the state and the events after that number. Wait up to `wait` seconds for a new one."""
         with self._changed:
             self._changed.wait_for(lambda: self._last > after or not self.is_running, wait)
-            events = [(number, event) for number, event in self._events if number > after][:_EVENTS_PER_ANSWER]
+            events = [(number, event) for number, event in self._events if number > after]
+            events = events[: _count(event for _, event in events)]
             # The end is reported only after all events.
             is_complete = not events or events[-1][0] == self._last
             return {
@@ -125,6 +129,17 @@ class BackgroundOperation:
         with self._changed:
             self._state, self._result, self._error, self._refusal = state, result, error, refusal
             self._changed.notify_all()
+
+
+def _count(events: Iterable[Document]) -> int:
+    """Return how many of these events fit into one answer, one at least."""
+    count, used = 0, 0
+    for event in events:
+        used += min(size(event), _FACTS_OF_EVENT)
+        if count and (used > _BYTES_OF_EVENTS or count == _EVENTS_PER_ANSWER):
+            break
+        count += 1
+    return count
 
 
 class Stops:

@@ -37,19 +37,27 @@ HINTS = {
         read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
     ),
 }
+# Tools that take values on top of their profiles, with the word of the command line.
+_TAKES_VALUES = frozenset({"plan", "render", "size", "tune_propose", "validate"})
+_VALUES = "set"
+_MOST_VALUES, _LONGEST_VALUE = 64, 4096
 _SEVERAL_PROFILES = frozenset({ArgumentKind.PROFILES, ArgumentKind.VALID_PROFILES})
 _JSON_TYPES: dict[str, Any] = {"string": str, "number": float, "integer": int, "boolean": bool, "null": None}
 
 
 @frozen
 class ToolCall:
-    """A call of a tool. `values` are its arguments with the profiles loaded, `paths` the profiles as it names them."""
+    """A call of a tool. `values` are its arguments with the profiles loaded, `paths` the profiles as it names them.
+
+    `sets` are the values on top of the profiles.
+    """
 
     session: AgentSession
     row: Operation
     opened: Opened
     paths: list[str]
     values: dict[str, Any]
+    sets: tuple[str, ...] = ()
 
     def result(self) -> Any:
         return self.row.run(self.opened.workspace, **self.values)
@@ -72,36 +80,69 @@ def tool_function(operation: Operation, respond: Response) -> Callable[..., dict
         project = server_session.project
         opened: Opened | None = None
         paths: list[str] = []
+        sets = tuple(values.pop(_VALUES, ()))
         with ExitStack() as closing:
             for argument in offered:
                 value = values[argument.name]
+                if value is None and is_only_profile(operation, argument):
+                    value = project.only_profile()
                 _check_name(argument, value)
                 if argument.agents_kind is ArgumentKind.PROFILE and value is not None:
-                    one = closing.enter_context(project.opened(value))
+                    one = closing.enter_context(project.opened(value, sets=sets))
                     values[argument.name] = one.profile
                     opened = opened or one  # the workspace is that of the first profile
                     paths.append(value)
                 elif argument.agents_kind in _SEVERAL_PROFILES:
                     paths += value
                     # Only a removal needs no profile: what to delete is in the state.
-                    opening = project.opened(*value, takes_names=values.get("destroy") is True)
+                    opening = project.opened(*value, takes_names=values.get("destroy") is True, sets=sets)
                     opened = closing.enter_context(opening)
                     values[argument.name] = (*opened.profiles, *opened.names)
             if opened is None:
                 opened = closing.enter_context(project.opened(*paths[:1]))
             return respond(
                 ToolCall(
-                    session=server_session, row=operation, opened=opened, paths=paths, values=operation.grouped(values)
+                    session=server_session,
+                    row=operation,
+                    opened=opened,
+                    paths=paths,
+                    values=operation.grouped(values),
+                    sets=sets,
                 )
             )
 
     parameters = [Parameter("ctx", Parameter.POSITIONAL_OR_KEYWORD, annotation=Call)]
-    parameters += [_parameter(argument) for argument in offered]
+    parameters += [_parameter(argument, is_left_out=is_only_profile(operation, argument)) for argument in offered]
+    parameters += [_VALUES_PARAMETER] if operation.tool in _TAKES_VALUES else []
     call.__name__ = operation.tool
     call.__doc__ = cleandoc(operation.run.__doc__ or "").partition("\n\n")[0]
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what `inspect` looks for
     call.__annotations__ = {"ctx": Call}
     return call
+
+
+_VALUES_PARAMETER = Parameter(
+    _VALUES,
+    Parameter.KEYWORD_ONLY,
+    annotation=Annotated[
+        tuple[Annotated[str, Field(max_length=_LONGEST_VALUE)], ...],
+        Field(max_length=_MOST_VALUES, description="values on top of the profiles: serving.max_num_seqs=128"),
+    ],
+    default=(),
+)
+
+
+def is_only_profile(operation: Operation, argument: Argument) -> bool:
+    """Return whether an agent may leave out an argument, because the project's only profile is meant.
+
+    Only what reads may guess: what changes something is told which.
+    """
+    is_reading = operation.access in {Access.OFFLINE, Access.LOOK}
+    return is_reading and argument.agents_kind is ArgumentKind.PROFILE and _is_required(argument)
+
+
+def _is_required(argument: Argument) -> bool:
+    return argument.is_required or (argument.agents is not None and argument.agents.is_required)
 
 
 def _check_name(argument: Argument, value: object) -> None:
@@ -115,9 +156,9 @@ def _check_name(argument: Argument, value: object) -> None:
         raise UsageError(f"`{value}` is not the name of a deployment.", hint="A name has neither a dot nor a slash.")
 
 
-def _parameter(argument: Argument) -> Parameter:
+def _parameter(argument: Argument, *, is_left_out: bool) -> Parameter:
     """Return the parameter of the tool's function from which the SDK makes the input schema."""
-    is_required = argument.is_required or (argument.agents is not None and argument.agents.is_required)
+    is_required = _is_required(argument) and not is_left_out
     kind: Any
     kind, limits = _kind_and_limits(argument, is_required=is_required)
     optional = argument.agents_default
@@ -153,19 +194,28 @@ def _kind_and_limits(argument: Argument, *, is_required: bool) -> tuple[Any, dic
     return kind, limits
 
 
-def answer_model(name: str, result: type[Result]) -> type[ToolDocument]:
-    """Return the model of the document's top-level keys; `tpudeploy schema` describes what is inside them."""
+def answer_model(result: type[Result], *others: type[Result]) -> type[ToolDocument]:
+    """Return the model of the document's top-level keys; `tpudeploy schema` describes what is inside them.
+
+    The keys that one of the `others`, with which a tool may answer too, does not have may be missing.
+    """
     properties = result.schema()["properties"]
     keys: dict[str, Any] = {}
     for key in result.promised_keys():
+        is_always = all(key in other.promised_keys() for other in others)
+        kind: Any = _python_type(properties[key])
+        for other in others if is_always else ():
+            kind |= _python_type(other.schema()["properties"][key])
         about = {"description": properties[key]["description"]} if "description" in properties[key] else {}
-        keys[key] = (_python_type(properties[key]), Field(**about))
-    return create_model(name, __base__=ToolDocument, **keys)
+        keys[key] = (kind, Field(**about)) if is_always else (kind | None, Field(default=None, **about))
+    return create_model(result.__name__, __base__=ToolDocument, **keys)
 
 
-def _python_type(schema: dict[str, Any]) -> Any:
+def _python_type(schema: dict[str, Any]) -> Any:  # noqa: PLR0911 - one return for each form of a schema
     """Return the type of a key. What is inside a list or an object is left open."""
     match schema:
+        case _ if not schema:
+            return Any  # as JSON Schema says: any value
         case {"const": value}:
             return Literal[value]
         case {"enum": values}:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from tpudeploy.cli.context import AS_WRITTEN, Context, OpenedProjects
+from tpudeploy.adapters.files import read_file
+from tpudeploy.cli.context import Context, OpenedProjects
+from tpudeploy.config.reader import MAX_BYTES
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.loading import Profile, is_name
@@ -13,6 +17,13 @@ from tpudeploy.ports import Clock
 from tpudeploy.workspace import Workspace
 
 _ENDINGS = {".yaml", ".yml"}
+_MOST_NAMES = 20  # profiles that an error lists
+_VERSION, _MODEL = re.compile(rb"^version:", re.MULTILINE), re.compile(rb"^(?:model|extends):", re.MULTILINE)
+
+
+def with_values(sets: Sequence[str]) -> argparse.Namespace:
+    """Return the options of a profile with these values and without overlays."""
+    return argparse.Namespace(overlays=[], sets=list(sets))
 
 
 @frozen
@@ -44,15 +55,17 @@ class Project:
         return replace(self, context=replace(self.context, trust=trust, opened=OpenedProjects()))
 
     @contextmanager
-    def opened(self, *words: str, takes_names: bool = False) -> Iterator[Opened]:
+    def opened(self, *words: str, takes_names: bool = False, sets: Sequence[str] = ()) -> Iterator[Opened]:
         """Open a workspace. With `takes_names`, a word may be the name of a deployment whose profile is gone.
+
+        `sets` are values on top of the profiles, `path=value`.
 
         Raise `errors.UsageError` for an outside path, `errors.ConfigError` for bad profiles.
         """
         names = tuple(word for word in words if takes_names and self._is_deployment(word))
         profile_paths = self.expand_folders([word for word in words if word not in names])
         with self._context() as context:
-            profiles = tuple(context.load(profile_paths, AS_WRITTEN))
+            profiles = tuple(context.load(profile_paths, with_values(sets)))
             workspace = context.workspace(profile_paths)
             yield Opened(context=context, workspace=workspace, profiles=profiles, names=names)
 
@@ -83,6 +96,29 @@ class Project:
                     hint=f"Name a .yaml file, or a folder of them, by its path inside {self.context.folder.resolve()}.",
                 )
         return [path for path in self.context.expand_folders(paths) if self._is_inside(path)]
+
+    def profiles(self) -> list[str]:
+        """Return the names of the files in the project's folder that are written as profiles, sorted."""
+        names = sorted(path.name for path in self.context.folder.glob("*.y*ml") if self._is_inside(path.name))
+        return [name for name in names if self._is_written_as_profile(name)]
+
+    def only_profile(self) -> str:
+        """Return the path of the project's only profile. Raise `errors.UsageError` without one, or with several."""
+        names = self.profiles()
+        if len(names) == 1:
+            return names[0]
+        if not names:
+            raise UsageError("This project has no profile.", hint="Name one by its path, or make one: `draft_profile`.")
+        shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+        raise UsageError(f"This project has {len(names)} profiles.", hint=f"Name one as `profile`: {shown}.")
+
+    def _is_written_as_profile(self, name: str) -> bool:
+        """Return whether a file in the project's folder has the first key of a profile."""
+        try:
+            content = read_file(self.context.folder / name, MAX_BYTES)
+        except (OSError, ValueError):
+            return False
+        return _VERSION.search(content) is not None and _MODEL.search(content) is not None
 
     def _is_deployment(self, word: str) -> bool:
         """Return whether a word is the name of a deployment, and no file or folder has it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar
 
 from mcp.server.mcpserver import Context
@@ -14,26 +16,54 @@ from tpudeploy.features.agents.project import Project
 E = TypeVar("E", bound=HasId)
 
 
+class BoughtNames(AbstractSet[str]):
+    """The deployments that a server's agents have requested slices for. It only grows; several threads may use it."""
+
+    def __init__(self) -> None:
+        self._names: frozenset[str] = frozenset()
+
+    def add(self, names: frozenset[str]) -> None:
+        self._names |= names
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 class AgentSession:
-    def __init__(self, project: Project, *, max_cost: float | None = None) -> None:
+    def __init__(self, project: Project, *, max_cost: float | None = None, allow_writes: bool = False) -> None:
         """`max_cost` is what all that the session requests may cost, in USD; None: a person approves each purchase."""
         self.max_cost = max_cost
+        self.allow_writes = allow_writes
         self._began = project.clock().now()
-        self._bought: frozenset[str] = frozenset()
+        self._bought = BoughtNames()
         self.project = project.untrusted()  # because agents write the profiles
         self.plans = Plans()
         self._stores: dict[type, EntryStore[Any]] = {}
         self.operations = Operations()
+
+    @property
+    def buys_freely(self) -> bool:
+        """Whether an agent may request slices without a person's yes, below the ceiling."""
+        return self.allow_writes and self.max_cost is not None
 
     def store(self, kind: type[E]) -> EntryStore[E]:
         """Return what this server keeps of one kind, such as the A/Bs that it showed."""
         return self._stores.setdefault(kind, EntryStore[Any]())
 
     def ceiling(self, names: frozenset[str]) -> CostCeiling | None:
-        """Return what these deployments, and all applied before, may cost together since the session began."""
+        """Return what these deployments, and all others of this session, may cost together since it began.
+
+        It counts those too that come later: a run of hours may request another slice after them.
+        """
         if self.max_cost is None:
             return None
-        self._bought |= names
+        self._bought.add(names)
         return CostCeiling(usd=self.max_cost, since=self._began, deployments=self._bought)
 
     def close(self) -> None:

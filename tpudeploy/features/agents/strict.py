@@ -5,57 +5,95 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Annotated, Any, ParamSpec, Self
 
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from tpudeploy.catalog import closest
 from tpudeploy.cli.documents import Document
+from tpudeploy.cli.error_report import bug
 from tpudeploy.domain.errors import TpudeployError, UsageError
 from tpudeploy.domain.excerpt import plain, visible_tree
 from tpudeploy.features.agents.answers import ToolDocument
+from tpudeploy.features.agents.shortening import (
+    GREATEST_LIMIT,
+    LEAST_LIMIT,
+    MOST_BYTES,
+    shortened,
+    shortened_text,
+)
 from tpudeploy.views import jsonl
 
 P = ParamSpec("P")
+_LIMIT = "max_bytes"
+_ASK = "For the whole, call `{name}` with the same arguments and max_bytes={{bytes}}."
+_ASK_LATER = "The tool `operation` has it, with max_bytes={bytes}."
+_LIMIT_PARAMETER = Parameter(
+    _LIMIT,
+    Parameter.KEYWORD_ONLY,
+    annotation=Annotated[int, Field(ge=LEAST_LIMIT, le=GREATEST_LIMIT, description="of the answer")],
+    default=MOST_BYTES,
+)
 
 
-def as_tool_result(tool: Callable[P, Document], shape: type[ToolDocument]) -> Callable[P, CallToolResult]:
-    """Return the tool with its document as JSON of that shape, and with our errors as tool errors."""
+def as_tool_result(
+    tool: Callable[P, Document], shape: type[ToolDocument], *, is_reading: bool = True
+) -> Callable[P, CallToolResult]:
+    """Return the tool with its document as JSON of that shape, and with our errors as tool errors.
+
+    An answer has at most `max_bytes`, which is an argument of a tool that only reads: another one is not called twice.
+    """
+    ask = _ASK.format(name=tool.__name__) if is_reading else _ASK_LATER
 
     @wraps(tool)
     def answer(*args: P.args, **kwargs: P.kwargs) -> CallToolResult:
+        most = kwargs.pop(_LIMIT, MOST_BYTES)
+        assert isinstance(most, int)
         try:
             tree = json.loads(json.dumps(tool(*args, **kwargs)))
         except TpudeployError as error:
-            return error_result(error)
-        return tool_result(tree)
+            return error_result(error, most=most, ask=ask)
+        except Exception:  # noqa: BLE001 - the boundary of a call: whatever comes here is our bug, and is reported
+            return error_result(bug())
+        return tool_result(tree, most=most, ask=ask)
 
     # The SDK makes the schemas of a tool from its signature.
-    annotation = Annotated[CallToolResult, shape]
-    answer.__signature__ = signature(tool, eval_str=True).replace(return_annotation=annotation)  # type: ignore[attr-defined]  # what `inspect` looks for
+    own = signature(tool, eval_str=True)
+    parameters = [*own.parameters.values(), *([_LIMIT_PARAMETER] if is_reading else [])]
+    answer.__signature__ = own.replace(  # type: ignore[attr-defined]  # what `inspect` looks for
+        parameters=parameters, return_annotation=Annotated[CallToolResult, shape]
+    )
     return answer
 
 
-def error_result(error: TpudeployError) -> CallToolResult:
+def error_result(error: TpudeployError, *, most: int = MOST_BYTES, ask: str = "") -> CallToolResult:
     """Return an error as text, and as the document that `--json` prints for it."""
-    return tool_result(json.loads(jsonl.error(error)), str(error), is_error=True)
+    return tool_result(json.loads(jsonl.error(error)), str(error), is_error=True, most=most, ask=ask)
 
 
-def tool_result(tree: Document, text: str | None = None, *, is_error: bool = False) -> CallToolResult:
+def tool_result(
+    tree: Document, text: str | None = None, *, is_error: bool = False, most: int = MOST_BYTES, ask: str = ""
+) -> CallToolResult:
     """Return what a model and its client get to read, without characters that hide or reorder other text.
 
-    `text` is the document itself where it is None. Every answer of a tool is made here.
+    `text` is the document itself where it is None. Neither has more than `most` bytes; `ask` says how to get the whole.
+    Every answer of a tool is made here.
     """
-    safe = visible_tree(tree)
-    content = json.dumps(safe, ensure_ascii=False) if text is None else plain(text)
+    safe = shortened(visible_tree(tree), most, ask)
+    content = json.dumps(safe, ensure_ascii=False) if text is None else shortened_text(plain(text), most)
     return CallToolResult(content=[TextContent(text=content)], structured_content=safe, is_error=is_error)
 
 
 class StrictTool(Tool):
-    """A tool of the SDK whose input schema is closed. The server checks too, because a client need not validate."""
+    """A tool of the SDK whose input schema is closed. The server checks too, because a client need not validate.
+
+    `values` are arguments that a call need not give.
+    """
+
+    values: dict[str, Any] = Field(default_factory=dict)
 
     @classmethod
     def wrap(cls, function: Any, *, name: str, title: str, description: str, annotations: ToolAnnotations) -> Self:
@@ -67,6 +105,7 @@ class StrictTool(Tool):
 
     async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
         """Call the function, or return an error that says which arguments are wrong and what to write instead."""
+        arguments = {**self.values, **arguments}
         error = self._unknown_argument(arguments) or self._invalid_argument(arguments)
         if error is not None:
             return error_result(error)

@@ -7,14 +7,16 @@ invalid profiles, or keep or start something.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any
 
-from tpudeploy.cli.context import AS_WRITTEN
 from tpudeploy.cli.documents import Document
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.feature_table import modules
 from tpudeploy.features.agents import answers, writing
+from tpudeploy.features.agents.aliases import other_names
 from tpudeploy.features.agents.consent import needs_yes
+from tpudeploy.features.agents.help import get_help
 from tpudeploy.features.agents.operation_tool import (
     Response,
     ToolCall,
@@ -22,6 +24,7 @@ from tpudeploy.features.agents.operation_tool import (
     respond_with_result,
     tool_function,
 )
+from tpudeploy.features.agents.project import with_values
 from tpudeploy.operations import OPERATIONS, operation
 from tpudeploy.operations.declaration import Access
 from tpudeploy.operations.declaration import Operation as Row
@@ -40,12 +43,22 @@ class Tool:
     def name(self) -> str:
         return self.does.__name__
 
+    @property
+    def is_reading(self) -> bool:
+        return self.access in {Access.OFFLINE, Access.LOOK}
+
+    @property
+    def description(self) -> str:
+        """What an agent reads: what it does, and by which other names agents know it."""
+        names = ", ".join(other_names(self.name))
+        return cleandoc(self.does.__doc__ or "") + (f" Also called {names}." if names else "")
+
 
 def _validate_profiles(call: ToolCall) -> Document:
     from tpudeploy.cli.commands.validate import check_profiles
 
     paths = call.session.project.expand_folders(call.values["profiles"])
-    return check_profiles(paths, AS_WRITTEN, call.opened.context).to_dict()
+    return check_profiles(paths, with_values(call.sets), call.opened.context).to_dict()
 
 
 def _keep_plan(call: ToolCall) -> Document:
@@ -63,6 +76,7 @@ _ANSWERS: dict[str, type[answers.ToolDocument]] = {"plan": answers.Planned}
 for _feature in _OF_FEATURES:
     _RESPONSES |= _feature.RESPONSES
     _ANSWERS |= _feature.ANSWERS
+_EITHER_RESULT = frozenset({"doctor"})  # tools of which an argument for agents makes another document
 _IN_BACKGROUND = "It runs in the background: poll the operation."
 
 
@@ -71,8 +85,8 @@ def _tool(row: Row) -> Tool:
     does = tool_function(row, _RESPONSES.get(row.tool, respond_with_result))
     if row.access is Access.LOAD:
         does.__doc__ = f"{does.__doc__} {_IN_BACKGROUND}"
-    result = row.results[0]
-    answer = _ANSWERS.get(row.tool) or answer_model(result.__name__, result)
+    others = row.results[1:] if row.tool in _EITHER_RESULT else ()
+    answer = _ANSWERS.get(row.tool) or answer_model(row.results[0], *others)
     return Tool(does=does, title=row.title, answers=answer, access=row.access)
 
 
@@ -83,14 +97,17 @@ def _session_tool(does: Callable[..., Any], answer: type[answers.ToolDocument] =
 
 
 _OF_OPERATIONS = tuple(_tool(row) for row in map(operation, OPERATIONS) if row.tool)
-READING = tuple(tool for tool in _OF_OPERATIONS if tool.access in {Access.OFFLINE, Access.LOOK})
+READING = (
+    *(tool for tool in _OF_OPERATIONS if tool.is_reading),
+    Tool(does=get_help, title="Help", answers=answers.Help, access=Access.OFFLINE),
+)
 
 # Only with --allow-writes. An apply may replace or restart, and an A/B restarts, so that both count as destructive.
 WRITING = (
     *(tool for tool in _OF_OPERATIONS if tool not in READING),
     _session_tool(writing.apply),
     _session_tool(writing.destroy),
-    _session_tool(writing.report_host, answer_model("ReportedHost", operation("report_host").results[0])),
+    _session_tool(writing.report_host, answer_model(*operation("report_host").results)),
     Tool(does=writing.operation, title="Poll an operation", answers=answers.OperationProgress, access=Access.LOOK),
     Tool(does=writing.cancel, title="Cancel an operation", answers=answers.OperationProgress, access=Access.CHANGE),
     *(_session_tool(does) for feature in _OF_FEATURES for does in feature.WRITING),

@@ -47,11 +47,13 @@ def draft_profile(
     file: str | Path | None = None,
     model: str = "",
     type: str = "",  # noqa: A002 - the option's name
+    shipped: str = "",
 ) -> DraftedProfile:
-    """Return a profile made from a command, or a file of another tool, or a model id alone.
+    """Return a profile made from a command, or a file of another tool, or a model id alone; or a shipped one.
 
     `command` is a line of docker or vllm, `file` a compose file, manifests of Kubernetes, a task of SkyPilot or dstack,
     or a startup script. With one of them, `model` stands for one that it doesn't say, and `type` for its slice.
+    `shipped` is the name of a profile that comes with tpudeploy.
 
     Raise `errors.ConfigError` with the place where reading stopped, `errors.UsageError` if nothing is named.
     """
@@ -62,6 +64,10 @@ def draft_profile(
     from tpudeploy.features.intake.settle import settle
     from tpudeploy.features.intake.source import Stop, stopped
 
+    if shipped:
+        if command or file is not None or model or type:
+            raise UsageError("A shipped profile is copied as it is.", hint="Leave the others out, and edit the copy.")
+        return _shipped(shipped)
     if command and file is not None:
         raise UsageError("A profile is made from a command or from a file.", hint="Name one of them.")
     if not command and file is None:
@@ -79,6 +85,24 @@ def draft_profile(
     except Stop as stop:
         raise stopped(stop, source) from stop
     return _drafted(settled)
+
+
+def _shipped(name: str) -> DraftedProfile:
+    """Return a profile that comes with tpudeploy. Raise `errors.UsageError` for an unknown name."""
+    from tpudeploy.adapters import assets
+    from tpudeploy.catalog import choice_hint
+    from tpudeploy.cli.new_profile import with_end
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.loading import Profile
+
+    texts = assets.profiles()
+    if name not in texts:
+        raise UsageError(f"There is no shipped profile `{name}`.", hint=choice_hint(name, texts))
+    text = with_end(texts[name])
+    spec = Profile.from_text(text).spec
+    return DraftedProfile(
+        name=spec.name, model=spec.model.id, accelerator_type=spec.tpu.type, profile=text, not_carried_over=()
+    )
 
 
 def _drafted(settled: Any) -> DraftedProfile:
@@ -136,10 +160,17 @@ OPERATION = Operation(
             metavar="TYPE",
             agents=AgentForm(about="a slice type such as v6e-4, instead of the smallest that fits"),
         ),
+        Argument(
+            name="shipped",
+            help="The profile of this name that comes with tpudeploy.",
+            default="",
+            command=None,
+            agents=AgentForm(about="the name of a profile that comes with tpudeploy, such as gemma4-e2b-v6e1"),
+        ),
     ),
     results=(DraftedProfile,),
     access=Access.OFFLINE,
-    title="ProfileDraft a profile",
+    title="Draft a profile",
     tool="draft_profile",
     options=(),
 )
