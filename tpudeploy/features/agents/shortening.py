@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tpudeploy.cli.documents import Document
@@ -58,12 +57,12 @@ def size(node: Any) -> int:
     return len(json.dumps(node, ensure_ascii=False).encode(errors="replace"))
 
 
-@dataclass(slots=True)
 class _Cuts:
     """What was left out by its place, where the entries of a list are one place: how many of how many."""
 
-    entries: dict[str, list[int]] = field(default_factory=dict)
-    characters: dict[str, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.entries: dict[str, list[int]] = {}
+        self.characters: dict[str, int] = {}
 
     def entry(self, place: str, missing: int, count: int) -> None:
         if missing:
