@@ -103,6 +103,7 @@ _ROWS: Mapping[str, Feature] = {
         },
         results=dict.fromkeys(("CampaignProposal", "CampaignResult"), "operation"),
         documents="documents",
+        tools="tools",
         needs=("benchmark", "accuracy"),
     ),
     "tune": Feature(
@@ -115,6 +116,7 @@ _ROWS: Mapping[str, Feature] = {
             )
         },
         results={"Tuned": "operation"},
+        tools="tools",
         needs=("benchmark", "accuracy", "ab_test"),
     ),
     "gitops": Feature(

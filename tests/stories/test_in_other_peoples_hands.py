@@ -374,6 +374,11 @@ NEEDED: Mapping[str, Any] = {
     "code": "TPU1000",
     "name": "gemma",
     "plan_id": "nope",
+    "proposal_id": "nope",
+    "tune_id": "nope",
+    "grid": "nope.yaml",
+    "what": "docker",
+    "max_cost": 5,
 }
 
 

@@ -17,22 +17,32 @@ from tpudeploy.features.agents.shortening import MOST_BYTES, shortened, shortene
 from tpudeploy.features.agents.tools import READING, WRITING
 from tpudeploy.features.benchmark import runfile
 
+GRID = """\
+version: 1
+name: many
+base: gemma.yaml
+models: [google/gemma-4-E2B-it, google/gemma-4-E4B-it, Qwen/Qwen3-4B, google/gemma-4-26B-A4B-it]
+slices: [v6e-1, v6e-4]
+settings: {serving.padding_gap: [0, 256, 512], serving.max_num_seqs: [64, 128, 256]}
+cells: {concurrency: [1, 8], context: [128, 1024], output: [64], window: 1s}
+budget: 2000
+"""
 DEPLOYMENTS, RUNS = 14, 40
 ALL = [f"team-{number:02d}.yaml" for number in range(DEPLOYMENTS)]
 LONG = "x" * 50_000
 # What each tool is called with in a project of many deployments, runs and zones: the most that it can say of it.
 CALLS: Mapping[str, Mapping[str, Any]] = {
-    "validate": {"profiles": ["."]},
+    "validate": {"profiles": ALL},
     "size": {"profile": "gemma.yaml", "sweep": True},
     "render": {"profile": "gemma.yaml", "what": "startup-script"},
     "doctor": {"profile": "gemma.yaml"},
-    "zones": {"profiles": ["."]},
-    "plan": {"profiles": ["."]},
+    "zones": {"profiles": ALL},
+    "plan": {"profiles": ALL},
     "status": {},
     "memory_layout": {"profile": "gemma.yaml"},
     "output": {"name": "gemma"},
     "gc_list": {},
-    "drift": {"profiles": ["."]},
+    "drift": {"profiles": ALL},
     "logs": {"profile": "gemma.yaml", "contains": "e"},
     "diagnose": {"profile": "gemma.yaml"},
     "verify": {"profile": "gemma.yaml"},
@@ -47,9 +57,13 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "ab_result": {"ab_id": LONG},
     "campaign_result": {"name": LONG},
     "tune_result": {"tune_id": LONG},
+    "campaign_propose": {"grid": "grid.yaml"},
+    "campaign": {"proposal_id": LONG},
+    "tune_propose": {"profile": "gemma.yaml", "max_cost": 20},
+    "tune": {"proposal_id": LONG},
     "cost": {"group_by": "slice"},
     "draft_profile": {"model": "google/gemma-4-E2B-it"},
-    "alerts": {"profiles": ["."], "form": "dashboard"},
+    "alerts": {"profiles": ALL, "form": "dashboard"},
     "get_help": {},
     "bench": {"profile": "gemma.yaml", "concurrency": [1, 2, 4, 8], "context": [16, 32, 64], "output": [2, 4]},
     "operation": {},
@@ -67,6 +81,7 @@ def at(cli: Open) -> CommandLine:
     at: CommandLine = cli(nodes="real")
     for number, name in enumerate(ALL):
         at.write(PROFILE.replace("name: gemma", f"name: team-{number:02d}"), name)
+    at.write(GRID, "grid.yaml")
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     sweep = ("-concurrency", "1,2,4,8", "-context", "16,64,256", "-output", "8", "-window", "0.05s")
     at.run("bench", "gemma.yaml", *sweep)

@@ -14,7 +14,7 @@ from tpudeploy.features.agents.tools import READING, WRITING
 TAKEN = """
 profiles profile emulated colleague name code form type sweep prompt max_tokens run_id run_ids users ttft_seconds usd_per_month
 destroy refresh_only target replace start plan_id wait timeout_seconds operation_id after wait_seconds
-max_bytes set shipped what contains last
+max_bytes set shipped what contains last grid retry proposal_id by max_cost limit_ttft limit_tpot axes questions count
 concurrency context output window_seconds duration_seconds flag repeats ab_id tune_id address group_by system model command fix_script
 """
 WRITES = {tool.name for tool in WRITING}
@@ -64,7 +64,7 @@ def test_a_server_only_reads_unless_a_person_said_otherwise(cli: Open, mode: str
 def test_what_can_end_something_says_so(cli: Open) -> None:
     with connected(cli()) as agent:
         destructive = {t["name"] for t in agent.tools() if t["annotations"].get("destructiveHint")}
-    assert destructive == {"ab", "apply", "destroy", "report_host"}
+    assert destructive == {"ab", "apply", "campaign", "destroy", "report_host", "tune"}
 
 
 def test_no_tool_takes_a_secret_or_a_persons_yes(cli: Open) -> None:

@@ -27,6 +27,7 @@ from tpudeploy.features.agents.session import AgentSession, Call, session
 from tpudeploy.features.benchmark import view
 from tpudeploy.features.benchmark.run import Bounds, Cell, Run, Side
 from tpudeploy.operations import operation as row
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.text.paint import Paint
 from tpudeploy.views import jsonl
 
@@ -173,6 +174,7 @@ def _listener(tell: EmitEvent) -> Listener:
     return Listener(on_turn=turn, on_event=event, on_cell=cell)
 
 
+ROWS: tuple[Operation, ...] = ()  # the library has all of them
 RESPONSES: dict[str, Response] = {"ab_propose": _keep_trial}
 ANSWERS: dict[str, type[answers.ToolDocument]] = {"ab_propose": answers.AbProposalDocument}
 WRITING = (ab,)

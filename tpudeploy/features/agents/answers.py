@@ -46,12 +46,40 @@ class OperationProgress(ToolDocument):
 
     format: Literal["tpudeploy.operation/1"]
     operation_id: str
-    does: Literal["apply", "destroy", "bench", "ab"]
+    does: Literal["apply", "destroy", "bench", "ab", "tune", "campaign"]
     state: Literal["running", "succeeded", "failed", "cancelled"]
     last_event: int
     events: list[Tree]
     result: Tree | None = Field(description="the report, or the benchmark run, once it has ended")
     error: Tree | None = Field(description="what stopped it, with exit_code and hint")
+
+
+class TuningProposalDocument(ToolDocument):
+    """What a tuning will do, and the id that this server keeps it under."""
+
+    format: Literal["tpudeploy.tune/1"]
+    id: str = Field(description="for tune_result, once it has begun")
+    proposal_id: str = Field(description="for tune; this server keeps it until it ends")
+    max_cost: float
+    axes: list[Tree] = Field(description="what is varied")
+    dropped: list[Tree] = Field(description="what is not, and why")
+    needs_consent: bool
+    text: str = Field(description="as a person reads it")
+
+
+class CampaignProposalDocument(ToolDocument):
+    """What a campaign will do, and the id that this server keeps it under."""
+
+    format: Literal["tpudeploy.campaign_proposal/1"]
+    proposal_id: str = Field(description="for campaign; this server keeps it until it ends")
+    name: str = Field(description="for campaign_result, once it has begun")
+    cells_left: int
+    usd_likely: float | None
+    usd_most: float | None
+    budget: float | None
+    obstacles: list[Tree] = Field(description="what cannot run, and why")
+    needs_consent: bool
+    text: str = Field(description="as a person reads it")
 
 
 class AbProposalDocument(ToolDocument):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult
 from pydantic import BaseModel, Field
 
-from tpudeploy.domain.errors import NotApproved
+from tpudeploy.domain.errors import NotApproved, UsageError
 from tpudeploy.domain.excerpt import plain
 from tpudeploy.domain.plan import Action, Change
 from tpudeploy.features.agents.plans import StoredPlan
 from tpudeploy.features.agents.session import AgentSession, Call, session
 
+_CEILING = "or start the server with a ceiling: `tpudeploy mcp -allow-writes -max-cost 5`"
 _VERBS = {Action.DESTROY: "destroys", Action.REPLACE: "replaces", Action.RESTART: "restarts"}
 
 
@@ -44,6 +45,36 @@ def needs_yes(plan: StoredPlan, agents: AgentSession) -> bool:
     return bool(plan.ends) or (bool(plan.buys) and agents.max_cost is None)
 
 
+def consent_to_spend(question: str, ctx: Call, *, ends: bool) -> Consent | Elicit[Consent]:
+    """Return the question for a run that requests slices, or with `ends` restarts a server, if one is due."""
+    if not needs_yes_to_spend(session(ctx), ends=ends) or not can_ask(ctx):
+        return Consent(approve=False)
+    form: type[Consent] = ConsentToRestart if ends else Consent
+    return Elicit(plain(question), form)
+
+
+def needs_yes_to_spend(agents: AgentSession, *, ends: bool) -> bool:
+    """Return whether a person has to approve such a run, by the rules of `needs_yes`."""
+    return ends or agents.max_cost is None
+
+
+def require_yes_to_spend(deed: str, answer: ElicitationResult[Consent], ctx: Call, *, ends: bool) -> None:
+    """Raise `errors.NotApproved` if such a run needs approval and did not get it."""
+    if ends:
+        require_yes(f"{deed} ends or restarts a server", answer, ctx)
+    elif needs_yes_to_spend(session(ctx), ends=ends):
+        require_yes(f"{deed} buys a slice", answer, ctx, otherwise=_CEILING)
+
+
+def check_ceiling(usd: float, agents: AgentSession) -> None:
+    """Raise `errors.UsageError` for a run that may cost more than the server's ceiling."""
+    if agents.max_cost is not None and usd > agents.max_cost:
+        raise UsageError(
+            f"${usd:.2f} is above the ceiling of this server, ${agents.max_cost:.2f}. Nothing was done.",
+            hint="Propose it with less, or let the person start the server with a higher --max-cost.",
+        )
+
+
 def consent_to_report(address: str, ctx: Call) -> Consent | Elicit[Consent]:
     """Return the same for the report of a host, which ends what runs there."""
     if not can_ask(ctx):
@@ -57,8 +88,7 @@ def require(plan: StoredPlan, answer: ElicitationResult[Consent], ctx: Call) -> 
     if plan.ends:
         require_yes(f"{plan.id} ends or restarts a server", answer, ctx)
     elif needs_yes(plan, session(ctx)):
-        where = "or start the server with a ceiling: `tpudeploy mcp -allow-writes -max-cost 5`"
-        require_yes(f"{plan.id} buys a slice", answer, ctx, otherwise=where)
+        require_yes(f"{plan.id} buys a slice", answer, ctx, otherwise=_CEILING)
 
 
 def require_yes(

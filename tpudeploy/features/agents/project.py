@@ -17,6 +17,7 @@ from tpudeploy.ports import Clock
 from tpudeploy.workspace import Workspace
 
 _ENDINGS = {".yaml", ".yml"}
+_LONGEST_NAME = 255  # bytes of a file's name, which a deployment's is shorter than
 _MOST_NAMES = 20  # profiles that an error lists
 _VERSION, _MODEL = re.compile(rb"^version:", re.MULTILINE), re.compile(rb"^(?:model|extends):", re.MULTILINE)
 
@@ -97,6 +98,15 @@ class Project:
                 )
         return [path for path in self.context.expand_folders(paths) if self._is_inside(path)]
 
+    def file(self, path: str) -> str:
+        """Return the path of a YAML file inside the project. Raise `errors.UsageError` for another one."""
+        if not self._is_inside(path) or (self.context.folder / path).is_dir():
+            raise UsageError(
+                f"`{path}` is not a YAML file in this project.",
+                hint=f"Name a .yaml file by its path inside {self.context.folder.resolve()}.",
+            )
+        return path
+
     def profiles(self) -> list[str]:
         """Return the names of the files in the project's folder that are written as profiles, sorted."""
         names = sorted(path.name for path in self.context.folder.glob("*.y*ml") if self._is_inside(path.name))
@@ -122,15 +132,16 @@ class Project:
 
     def _is_deployment(self, word: str) -> bool:
         """Return whether a word is the name of a deployment, and no file or folder has it."""
-        return is_name(word) and not (self.context.folder / word).exists()
+        return is_name(word) and len(word) <= _LONGEST_NAME and not (self.context.folder / word).exists()
 
     def _is_inside(self, path: str) -> bool:
         """Return whether a path is inside the project after links are resolved."""
         root = self.context.folder.resolve()
         try:
             target = (root / path).resolve()
+            is_folder = target.is_dir()
         except (OSError, ValueError, RuntimeError):  # a loop of links, or a path that no system takes
             return False
         if not target.is_relative_to(root) or any(part.startswith(".") for part in target.relative_to(root).parts):
             return False
-        return target.is_dir() or target.suffix in _ENDINGS
+        return is_folder or target.suffix in _ENDINGS

@@ -96,7 +96,11 @@ def _session_tool(does: Callable[..., Any], answer: type[answers.ToolDocument] =
     return Tool(does=does, title=row.title, answers=answer, access=row.access)
 
 
-_OF_OPERATIONS = tuple(_tool(row) for row in map(operation, OPERATIONS) if row.tool)
+_OF_OPERATIONS = tuple(
+    _tool(row)
+    for row in (*map(operation, OPERATIONS), *(row for each in _OF_FEATURES for row in each.ROWS))
+    if row.tool
+)
 READING = (
     *(tool for tool in _OF_OPERATIONS if tool.is_reading),
     Tool(does=get_help, title="Help", answers=answers.Help, access=Access.OFFLINE),

@@ -35,7 +35,7 @@ from tpudeploy.views import jsonl
 from tpudeploy.views.events import Repeats
 
 PlanId = Annotated[str, Field(description="the plan_id that the tool plan returned")]
-OperationId = Annotated[str | None, Field(description="of apply, destroy, bench or ab; none for the last")]
+OperationId = Annotated[str | None, Field(description="of what started it; none for the last")]
 Approval = Annotated[ElicitationResult[Consent], Resolve(consent)]
 ReportApproval = Annotated[ElicitationResult[Consent], Resolve(consent_to_report)]
 _APPLY = row("apply")

@@ -17,6 +17,7 @@ from tpudeploy.features.benchmark import runfile
 from tpudeploy.features.benchmark.run import Cell, Run
 from tpudeploy.features.benchmark.store import stored_runs
 from tpudeploy.features.benchmark.view import row
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.text.paint import Paint
 
 _MOMENT = 5.0  # seconds in which an error before the first cell is detected
@@ -43,6 +44,7 @@ def _measure_in_background(call: ToolCall) -> Document:
     ).document()
 
 
+ROWS: tuple[Operation, ...] = ()  # the library has all of them
 RESPONSES: dict[str, Response] = {"bench": _measure_in_background}
 ANSWERS: dict[str, type[answers.ToolDocument]] = {"bench": answers.OperationProgress}
 WRITING = ()

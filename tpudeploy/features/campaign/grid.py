@@ -18,7 +18,7 @@ from tpudeploy.config.nodes import MapNode, Path, find, is_null, key_location, p
 from tpudeploy.config.schema.base import Invalid
 from tpudeploy.config.schema.read import read_section
 from tpudeploy.config.translate import translate
-from tpudeploy.config.trust import TRUSTED
+from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.frozen import frozen
@@ -91,12 +91,12 @@ class CampaignGrid:
         return self.tree.at if node is None else node.at
 
 
-def parse_grid(name: str, content: bytes, environment: Mapping[str, str]) -> CampaignGrid:
+def parse_grid(name: str, content: bytes, environment: Mapping[str, str], trust: Trust = TRUSTED) -> CampaignGrid:
     """Return the grid in a file. Raise ConfigError with every problem in it, each with its place."""
     source, root = read_mapping(name, content, noun="a grid", example=_FORM)
     problems: list[Diagnostic] = []
     nulls: dict[Path, Location] = {(key,): entry.key for key, entry in root.entries.items() if is_null(entry.value)}
-    tree = Interpolation(environment, problems, TRUSTED).tree(without_nulls(root))
+    tree = Interpolation(environment, problems, trust).tree(without_nulls(root))
     try:
         spec = read_section(GridSpec, plain_map(tree))
     except Invalid as findings:

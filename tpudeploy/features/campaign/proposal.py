@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tpudeploy import catalog, loading
@@ -137,15 +137,17 @@ def propose(
     measured: Measured,
     spent: float,
     retries: bool = False,
+    load: Callable[[Path], Profile] = Profile.load,
 ) -> CampaignPlan:
     """Return the plan of a grid whose base profile is relative to `folder`, without what is measured.
 
-    Servers that failed before are left out too, unless it `retries`.
+    Servers that failed before are left out too, unless it `retries`. `load` reads the base profile as far as its author
+    is trusted.
 
     Raise `errors.ConfigError` for a base that cannot be used, for a value of the grid that no server can have, and
     where the likely cost or time is more than the budget or the end.
     """
-    sized = _sized_grid(grid, folder)
+    sized = _sized_grid(grid, folder, load)
     every_lane = sized.lanes
     failures = {} if record is None or retries else record.failures
     remaining = tuple(replace(lane, turns=tuple(_remaining(lane.turns, measured, failures))) for lane in every_lane)
@@ -182,10 +184,10 @@ class _SizedGrid:
     profiles: Mapping[str, Profile]
 
 
-def _sized_grid(grid: CampaignGrid, folder: Path) -> _SizedGrid:
+def _sized_grid(grid: CampaignGrid, folder: Path, load: Callable[[Path], Profile]) -> _SizedGrid:
     names = labels([each.values for each in grid.combinations])
     by_values = {each.id: label for each, label in zip(grid.combinations, names, strict=True)}
-    candidates, obstacles = _sized(grid, folder, by_values)
+    candidates, obstacles = _sized(grid, load(folder / grid.spec.base), by_values)
     servers = {each.combination.id: _server(each, grid, by_values[each.combination.id]) for each in candidates}
     able = [each for each in candidates if not each.why and servers[each.combination.id].points]
     obstacles += [_obstacle(each, by_values, servers[each.combination.id]) for each in candidates if each not in able]
@@ -223,13 +225,12 @@ def lane_profile(profile: Profile, end: str) -> Profile:
 
 
 def _sized(
-    grid: CampaignGrid, folder: Path, by_values: Mapping[str, str]
+    grid: CampaignGrid, base: Profile, by_values: Mapping[str, str]
 ) -> tuple[list[_Candidate], list[GridObstacle]]:
     """Return what can be loaded, and an obstacle for each combination whose values do not go together.
 
     Raise `errors.ConfigError` for a value with which no combination is a profile: that is a misspelt one.
     """
-    base = Profile.load(folder / grid.spec.base)
     lane_names = _lane_names(grid, base)
     candidates: list[_Candidate] = []
     failures: dict[str, tuple[Diagnostic, ...]] = {}

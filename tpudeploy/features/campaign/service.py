@@ -14,6 +14,7 @@ from threading import RLock
 
 from tpudeploy.adapters.files import read_file
 from tpudeploy.config.reader import MAX_BYTES
+from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
 from tpudeploy.domain.events import Event
@@ -32,6 +33,7 @@ from tpudeploy.features.campaign.progress import Board, CampaignEvent, CellPlace
 from tpudeploy.features.campaign.proposal import CampaignPlan, propose
 from tpudeploy.features.campaign.record import CampaignAnswers, CampaignRecord, RecordedServer
 from tpudeploy.features.campaign.store import StoredCampaigns
+from tpudeploy.loading import Profile
 from tpudeploy.ports import Workers
 from tpudeploy.reconcile.spend import exposures
 from tpudeploy.version import VERSION
@@ -57,6 +59,7 @@ class _CampaignRequest:
     folder: Path
     listener: CampaignListener
     prove: Callable[[], None]  # that the campaign's lock is still this run's
+    outer: CostCeiling | None
 
 
 class Campaigns:
@@ -66,25 +69,55 @@ class Campaigns:
         self._workspace = workspace
         self.records = StoredCampaigns(workspace.adapters)
 
-    def grid(self, file: str | Path, folder: Path) -> CampaignGrid:
+    def grid(self, file: str | Path, folder: Path, trust: Trust = TRUSTED) -> CampaignGrid:
         """Return the grid in a file below `folder`. Raise `errors.UsageError` or `errors.ConfigError`."""
         path = folder / file
         try:
             content = read_file(path, MAX_BYTES)
         except (OSError, ValueError) as cause:
             raise UsageError(f"`{file}` cannot be read: {getattr(cause, 'strerror', None) or cause}.") from cause
-        return parse_grid(str(file), content, os.environ)
+        return parse_grid(str(file), content, os.environ, trust)
 
-    def propose(self, grid: CampaignGrid, folder: Path, *, retry: bool = False) -> CampaignPlan:
+    def propose(
+        self,
+        grid: CampaignGrid,
+        folder: Path,
+        *,
+        retry: bool = False,
+        load: Callable[[Path], Profile] = Profile.load,
+    ) -> CampaignPlan:
         """Return what a grid asks for, without what is measured, and without what failed unless `retry`.
 
-        Raise as `proposal.propose`.
+        Raise as `proposal.propose`, and `errors.UsageError` for a name that another deployment has.
         """
         record = self.records.read(grid.spec.name)
         names = () if record is None else tuple(record.ends)
         spent = 0.0 if record is None else self.spent(names, record.began_at)
         measured = self.measured(grid.spec.name)
-        return propose(grid, (folder / grid.file).parent, record=record, measured=measured, spent=spent, retries=retry)
+        plan = propose(
+            grid,
+            (folder / grid.file).parent,
+            record=record,
+            measured=measured,
+            spent=spent,
+            retries=retry,
+            load=load,
+        )
+        self._check_names(plan, record)
+        return plan
+
+    def _check_names(self, plan: CampaignPlan, record: CampaignRecord | None) -> None:
+        """Raise `errors.UsageError` if a lane has the name of a deployment that is not this campaign's: it would delete
+        that one at its end.
+        """
+        others = {lane.name for lane in plan.lanes} - set(() if record is None else record.ends)
+        states = states_by_name(self._workspace.adapters.states, others) if others else {}
+        own = sorted(name for name, state in states.items() if name in others and state.attempts)
+        if own:
+            raise UsageError(
+                f"{own[0]} is deployed, and not by this campaign, which would change it and delete it at the end.",
+                hint="Give the grid another name: those of its deployments begin with it.",
+            )
 
     def measured(self, name: str) -> Measured:
         """Return the cells that a campaign has measured. Raise `errors.RunUnreadable`."""
@@ -95,8 +128,18 @@ class Campaigns:
         adapters = self._workspace.adapters
         return cost_since(adapters.states, deployments, since, adapters.clock.now())
 
-    def run(self, plan: CampaignPlan, folder: Path, *, listener: CampaignListener | None = None) -> CampaignRecord:
-        """Run what remains of a campaign, and delete its slices.
+    def run(
+        self,
+        plan: CampaignPlan,
+        folder: Path,
+        *,
+        listener: CampaignListener | None = None,
+        outer: CostCeiling | None = None,
+        load: Callable[[Path], Profile] = Profile.load,
+    ) -> CampaignRecord:
+        """Run what remains of a campaign, and delete its slices. The `outer` ceiling holds beside its budget.
+
+        `load` is as for `propose`.
 
         One run at a time has a campaign: raise `errors.StateLocked` if another one has it still after `Patience.lock`.
         What that one measured meanwhile is left out. A failure of one server is recorded, and stops nothing.
@@ -108,11 +151,11 @@ class Campaigns:
         world = self._workspace.adapters.world(callbacks.on_event)
         # No deployment has such a name.
         with holding_lock(world, f"_campaign-{name}", "campaign", what=f"The campaign {name}") as prove:
-            rest = self.propose(plan.grid, folder, retry=plan.retries)
+            rest = self.propose(plan.grid, folder, retry=plan.retries, load=load)
             record = self.records.read(name)
             own = _new_record(rest, world.clock.now()) if record is None else _continued(record, rest)
             self.records.keep(own)
-            request = _CampaignRequest(plan=rest, folder=folder, listener=callbacks, prove=prove)
+            request = _CampaignRequest(plan=rest, folder=folder, listener=callbacks, prove=prove, outer=outer)
             return _CampaignRun(self._workspace, self, own, request).finish()
 
 
@@ -169,6 +212,7 @@ class _CampaignRun:
         self._folder = request.folder
         self._listener = request.listener
         self._prove = request.prove
+        self._outer = request.outer
         self._clock = workspace.adapters.clock
         self._deadline = self._clock.now() + float(plan.grid.spec.end)
         self._lock = RLock()
@@ -260,9 +304,10 @@ class _CampaignRun:
             minutes = first.pop() if first else None
             return minutes if minutes is not None or lane is None else self._end_minutes(replace(lane, turns=turns))
 
-        ceiling = None
+        ceiling = self._outer
         if spec.budget is not None:
-            ceiling = CostCeiling(usd=spec.budget, since=self._record.began_at, deployments=self._names)
+            since = self._record.began_at
+            ceiling = CostCeiling(usd=spec.budget, since=since, deployments=self._names, outer=self._outer)
         task = LaneTask(
             campaign=self._record.name,
             name=name,

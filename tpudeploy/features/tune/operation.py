@@ -171,7 +171,7 @@ def tune(
     from tpudeploy.domain.frozen import replace
     from tpudeploy.features.tune.service import TuneListener
 
-    tunings, base, request = _prepared(
+    tunings, base, request = prepared(
         workspace,
         profile,
         options,
@@ -211,7 +211,7 @@ def tune_result(workspace: Workspace, tune_id: str) -> Tuned:
     return Tuned(tuning=tuning, path=tunings.store.path(tuning))
 
 
-def _prepared(
+def prepared(
     workspace: Workspace,
     profile: OneProfile,
     options: SweepOptions | None,
@@ -265,6 +265,7 @@ _ARGUMENTS = (
         help="Start no measurement that could make the slice cost more than this.",
         kind=ArgumentKind.AMOUNT,
         metavar="USD",
+        agents=AgentForm(about="USD that the slice may cost meanwhile", is_required=True),
     ),
     Argument(
         name="limit_ttft",
@@ -287,6 +288,7 @@ _ARGUMENTS = (
         command=CommandForm(option="try"),
         metavar="PATH=A,B",
         default=(),
+        agents=AgentForm(about="PATH=A,B: keys to vary instead of the default ones"),
     ),
     *sweep_arguments(GRID, agents=GRID),
     Argument(
@@ -294,21 +296,26 @@ _ARGUMENTS = (
         help="Use no settings that lose quality: a JSONL file, `arithmetic` or `lm_eval:TASK`.",
         command=CommandForm(option="accuracy"),
         metavar="QUESTIONS",
+        agents=AgentForm(about="`arithmetic`: use no settings that lose quality in it"),
     ),
     COUNT,
-    Argument(name="out", help="Write the overlay to FILE.", kind=ArgumentKind.FILE, metavar="FILE"),
+    Argument(name="out", help="Write the overlay to FILE.", kind=ArgumentKind.FILE, metavar="FILE", agents=None),
     Argument(
         name="pull_request",
         help="Write the body of a pull request, as Markdown, to FILE.",
         kind=ArgumentKind.FILE,
         metavar="FILE",
+        agents=None,
     ),
-    flag("dry_run", "Show what would be measured and what it can cost, and stop."),
+    flag("dry_run", "Show what would be measured and what it can cost, and stop.", for_agents=False),
 )
 OPERATIONS: Mapping[str, Operation] = {
     "tune": Operation(
         run=tune,
-        arguments=(*_ARGUMENTS, Argument(name="reset", kind=ArgumentKind.FLAG, default=False, command=None)),
+        arguments=(
+            *_ARGUMENTS,
+            Argument(name="reset", kind=ArgumentKind.FLAG, default=False, command=None, agents=None),
+        ),
         results=(Tuned,),
         access=Access.END,
         title="Tune",

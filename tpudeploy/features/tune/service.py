@@ -91,8 +91,10 @@ class TuneListener:
 class Tunings:
     """Runs tunings. They are kept in `store`, their runs as all others."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, outer: CostCeiling | None = None) -> None:
+        """The `outer` ceiling holds for each slice, beside the money of the tuning."""
         self._workspace = workspace
+        self._outer = outer
         self._benchmarks = Benchmarks(workspace)
         self._accuracy = AccuracyTests(workspace)
         self.store = LocalTunings(workspace.adapters.own_folder("runs").sub("tune"))
@@ -122,6 +124,8 @@ class Tunings:
         if request.max_cost is not None and attempt is None and stored is None:
             check_own_slice(base, request.max_cost, least_usd(budget), price or 0.0)
         if stored is not None:
+            if stored.is_released:
+                stored = replace(stored, was_there=attempt is not None, is_released=False)
             return replace(stored, budget=replace(budget, warm=stored.budget.warm, cold=stored.budget.cold))
         if not axes:
             why = "; ".join(f"{each.name}: {each.why}" for each in dropped)
@@ -148,6 +152,11 @@ class Tunings:
             count=request.count,
         )
 
+    def is_deployed(self, name: str) -> bool:
+        """Return whether a deployment has a slice or a request, which a tuning would change or delete."""
+        state = self._workspace.adapters.states.read(name).state
+        return state is not None and bool(state.attempts)
+
     def run(
         self, tuning: Tuning, profile: Profile, *, reset: bool = False, listener: TuneListener | None = None
     ) -> Tuning:
@@ -172,6 +181,9 @@ class Tunings:
         """Deploy the profile as it is written, or delete what was not there before. Raise as `Workspace.apply` does."""
         if not tuning.was_there:
             self._apply(self._workspace.plan([profile], destroy=True), on_event)
+            stored = self.store.read(tuning.id)
+            if stored is not None:
+                self.store.keep(replace(stored, is_released=True))
             return
         plan = self._workspace.plan([profile])
         if not any(change.action is Action.CREATE for change in plan.changes):
@@ -284,7 +296,8 @@ class Tunings:
         """Deploy settings in place; a slice that is not there yet, or was lost, is requested within the money."""
         plan = self._workspace.plan([profile])
         if any(change.action is Action.CREATE for change in plan.changes):
-            ceiling = session.funds.ceiling(tuning)
+            own = session.funds.ceiling(tuning)
+            ceiling = self._outer if own is None else replace(own, outer=self._outer)
             self._apply(plan, session.listener.on_event, reset=session.reset, ceiling=ceiling)
             return
         arms.check_in_place(plan)

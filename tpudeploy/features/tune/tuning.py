@@ -37,6 +37,7 @@ class Tuning:
 
     `id` follows from the server, the load, the axes, the objective and the limits: the same request continues.
     `was_there`: the deployment served before, and serves as its profile says at the end; otherwise it is deleted.
+    `is_released`: the slice that it requested for itself is deleted, so what is there later is not its own.
     `seconds` is all the time so far, starts included. `quality_losses` are values that lowered quality,
     and `sheets` the ids of answers by the settings as text.
     """
@@ -64,6 +65,7 @@ class Tuning:
     sheets: Mapping[str, str] = field(default_factory=dict)
     is_emulated: bool = False
     verdict: TuneVerdict | None = None
+    is_released: bool = False
 
 
 def cost_usd(tuning: Tuning) -> float:
