@@ -24,7 +24,10 @@ import tpudeploy as td
 
 ROOT = Path(__file__).parents[2] / "docs"
 PROFILES = ROOT.parent / "profiles"
-PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "how-to").glob("*.md"))
+PAGES = sorted(
+    [*(path.relative_to(ROOT).as_posix() for path in (ROOT / "how-to").glob("*.md")), "skills/tpudeploy/SKILL.md"]
+)
+PAGES.append("../AGENTS.md")
 _BLOCK = re.compile(r"^```(?P<kind>yaml (?P<file>\S+)|sh|python)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 BUCKET = "gs://my-states/models"  # a folder stands in for it
 _HERE = ("mkdir", "cp", "printf", "echo", "sed")  # commands of the shell that a page needs to have run
@@ -229,6 +232,8 @@ def _serves_after(*words: str, slices: int = 1) -> Callable[[CommandLine], None]
 # What a page has done at its end, by looking and not by an exit code. Where its commands are for a terminal, a browser or
 # another machine, the look runs what the page says in words.
 ACHIEVED: Mapping[str, Callable[[CommandLine], None]] = {
+    "skills/tpudeploy/SKILL.md": _no_slice_is_left,
+    "../AGENTS.md": _nothing_is_bought,
     "how-to/tune.md": _an_overlay_has_the_better_flag,
     "how-to/ab-test.md": _serves(),
     "how-to/agents.md": _agents_only_read,

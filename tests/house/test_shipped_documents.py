@@ -19,6 +19,7 @@ from tpudeploy.cli.main import main, parse, two_dashes
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (
     "README.md",
+    "AGENTS.md",
     "CONTRIBUTING.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -63,8 +64,13 @@ def test_every_file_that_is_named_is_there(name: str) -> None:
         assert any((folder / file).exists() for folder in (ROOT, ROOT / "tpudeploy")), file
 
 
-# Those of docs/how-to are run by test_how_tos.py.
-@pytest.mark.parametrize("name", dict.fromkeys(name for name, _ in blocks("sh") if "how-to" not in name))
+# Those of docs/how-to and for coding agents are run by test_how_tos.py.
+_RUN_THERE = ("how-to", "skills", "AGENTS.md")
+
+
+@pytest.mark.parametrize(
+    "name", dict.fromkeys(name for name, _ in blocks("sh") if not any(part in name for part in _RUN_THERE))
+)
 def test_the_commands_of_a_page_run_as_written_one_after_the_other(name: str, tmp_path: Path) -> None:
     script = "\n".join(text for page, text in blocks("sh") if page == name)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
