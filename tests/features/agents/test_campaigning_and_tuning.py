@@ -192,9 +192,9 @@ def test_a_tuning_does_not_delete_what_was_deployed_since_it_was_proposed_or_sin
         refused = agent.call("tune", proposal_id=again["proposal_id"])
         assert "gemma is deployed since" in refused.text
     words = ("-concurrency", "32", "-context", "512", "-output", "64", "-try", AXES[0])
-    shown = paced.run("tune", "gemma.yaml", *words, "-max-cost", "5", "-auto-approve")
-    assert shown.code == 0, shown.all
-    assert "ACTIVE" in paced.slices.values(), "a finished tuning is only shown"
+    finished = paced.run("tune", "gemma.yaml", *words, "-max-cost", "5", "-auto-approve")
+    assert finished.code == 0, finished.all
+    assert "ACTIVE" in paced.slices.values(), "a finished tuning is only finished"
 
 
 def test_a_tuning_that_is_cancelled_brings_the_server_back(paced: CommandLine) -> None:

@@ -103,9 +103,9 @@ def test_each_prompt_leads_through_tools_that_are_there(cli: Open) -> None:
         assert titles == {prompt.__name__: title for title, prompt in PROMPTS.items()}
         for name in titles:
             text = prompt_text(agent, name, profile="gemma.yaml", setting="serving.max_num_seqs=128")
-            named = set(re.findall(r"`([a-z_]+)`", text)) - {"text", "replicas", "set", "settings", "contains"}
-            assert len(named) >= 5, name
-            assert named <= set(TOOLS), name
+            tools = set(re.findall(r"`([a-z_]+)`", text)) - {"text", "replicas", "set", "settings", "contains"}
+            assert len(tools) >= 5, name
+            assert tools <= set(TOOLS), name
             assert "gemma.yaml" in text
 
 

@@ -68,6 +68,6 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
 
     text = (ROOT / "AGENTS.md").read_text(encoding="utf-8")
     codes = {int(code) for code in re.findall(r"(?:^|\. |\.\n)(\d+):", text, re.MULTILINE)}
-    known = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
+    all_codes = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
     assert {0, 1, 2, 10, 11, 12, 13, 130} <= codes
-    assert codes <= known
+    assert codes <= all_codes
