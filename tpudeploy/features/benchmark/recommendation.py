@@ -70,7 +70,7 @@ class Choice:
 class Recommendation:
     """`choices` best first. `refused`: a reason for each option that is not among the choices.
 
-    Without `is_sized`, the size model knows nothing of the deployment, so that no choice is no refusal of any slice.
+    Without `is_sized`, the size model cannot judge slices for the deployment: an empty `choices` refuses none of them.
     """
 
     workload: Workload
