@@ -49,7 +49,7 @@ def record_of(
         predicted |= {name: share.planned for name, share in shares.items()}
         measured |= {name: share.measured for name, share in shares.items()}
         predicted |= _predicted_phases(deployment.budget.start)
-        measured = {**_measured_phases(report.phases), **{k: v for k, v in measured.items() if v is not None}}
+        measured = {**_measured_phases(report.phases), **_without_none(measured)}
     return BootRecord(
         at=at,
         engine=deployment.engine.kind.value,
@@ -57,8 +57,8 @@ def record_of(
         digest=digest_in(deployment.attributes),
         model=deployment.model_id,
         accelerator_type=deployment.accelerator.name,
-        predicted={name: value for name, value in predicted.items() if value is not None},
-        measured={name: value for name, value in measured.items() if value is not None},
+        predicted=_without_none(predicted),
+        measured=_without_none(measured),
         phases=report.phases,
     )
 
@@ -71,7 +71,11 @@ def _predicted_phases(start: PredictedStart) -> Mapping[str, float]:
     }
 
 
-def _measured_phases(phases: Mapping[str, float]) -> dict[str, float | None]:
+def _without_none(figures: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def _measured_phases(phases: Mapping[str, float]) -> dict[str, float]:
     """Return the seconds of those parts of which the log has a phase."""
     parts = {name: [phases[each] for each in names if each in phases] for name, names in _PHASES.items()}
     return {name: sum(seconds) for name, seconds in parts.items() if seconds}
