@@ -119,8 +119,8 @@ class Project:
             return names[0]
         if not names:
             raise UsageError("This project has no profile.", hint="Name one by its path, or make one: `draft_profile`.")
-        shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-        raise UsageError(f"This project has {len(names)} profiles.", hint=f"Name one as `profile`: {shown}.")
+        listed_names = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+        raise UsageError(f"This project has {len(names)} profiles.", hint=f"Name one as `profile`: {listed_names}.")
 
     def _is_written_as_profile(self, name: str) -> bool:
         """Return whether a file in the project's folder has the first key of a profile."""

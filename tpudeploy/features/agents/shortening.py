@@ -115,14 +115,14 @@ def _mapping(node: Mapping[str, Any], room: int, place: str, cuts: _Cuts) -> dic
 
 
 def _first_keys(node: Mapping[str, Any], room: int, place: str, cuts: _Cuts) -> Mapping[str, Any]:
-    kept, used = dict[str, Any](), 2
+    first, used = dict[str, Any](), 2
     for key, value in node.items():
         used += size(key) + 4 + (size(value) if _is_fact(value) else _EMPTY)
         if used > room:
             break
-        kept[key] = value
-    cuts.entry(place, len(node) - len(kept), len(node))
-    return kept
+        first[key] = value
+    cuts.entry(place, len(node) - len(first), len(node))
+    return first
 
 
 def _entries(node: Sequence[Any], room: int, place: str, cuts: _Cuts) -> list[Any]:

@@ -69,8 +69,8 @@ def _keep_campaign(call: ToolCall) -> Document:
         lambda number: ProposedCampaign(id=f"campaign-{number}", proposal=CampaignProposal(plan=plan), load=load)
     )
     asks = needs_yes_to_spend(call.session, ends=False)
-    shown = stored.proposal
-    return {**shown.to_dict(), "proposal_id": stored.id, "needs_consent": asks, "text": str(shown)}
+    document = stored.proposal
+    return {**document.to_dict(), "proposal_id": stored.id, "needs_consent": asks, "text": str(document)}
 
 
 def _check_grid(grid: CampaignGrid, project: Project) -> None:

@@ -79,11 +79,11 @@ def _keep_tuning(call: ToolCall) -> Document:
     stored = call.session.store(ProposedTuning).keep(
         lambda number: replace(proposed, id=f"tuning-{number}-{proposed.tuning.id[-8:]}", path=path)
     )
-    shown = Tuned(
+    result = Tuned(
         tuning=replace(stored.tuning, verdict=None), path=Tunings(call.opened.workspace).store.path(stored.tuning)
     )
     asks = needs_yes_to_spend(call.session, ends=stored.ends)
-    return {**shown.to_dict(), "proposal_id": stored.id, "needs_consent": asks, "text": str(shown)}
+    return {**result.to_dict(), "proposal_id": stored.id, "needs_consent": asks, "text": str(result)}
 
 
 def consent_to_tuning(proposal_id: str, ctx: Call) -> Consent | Elicit[Consent]:
