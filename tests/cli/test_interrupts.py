@@ -111,9 +111,7 @@ def test_a_library_is_stopped_from_its_own_callback_and_its_signals_stay_its_own
         with pytest.raises(Interrupted) as caught:
             workspace.apply(plan, on_event=hear)
     assert caught.value.exit_code == 130
-    *_, warned, last = answer
-    assert isinstance(warned, events.Warned)
-    assert "Still outstanding: gemma-" in warned.message
-    assert isinstance(last, events.ChangeLeft)
+    assert isinstance(answer[-1], events.ChangeLeft)
+    assert not any(isinstance(event, events.Warned) for event in answer), "nothing is outstanding"
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)] == handlers
-    assert len(at.requested_zones()) == 1
+    assert not at.requested_zones(), "a purchase that was not sent by then is not sent"

@@ -128,6 +128,10 @@ class StepExecutor:
                 self._slow_zones.timed((attempt.zone, attempt.backend)),
             ):
                 operation = self._world.cloud.request(request)
+        except errors.Interrupted:
+            if not self._session.has_sent:
+                self._drop(action.replica, attempt, None)
+            raise
         except (errors.Refused, errors.Denied) as error:
             self._handle_refusal(action.replica, attempt, error)
             return

@@ -92,6 +92,7 @@ class StateSession:
         record_departures(self._world, self.state, None, self._operation)
         self._world.state.delete(self.state.deployment, over=self._version)
         self._version = ""
+        self.has_sent = False  # whether the last purchase may have reached Google
 
     @contextmanager
     def asking(self, *, is_purchase: bool = False) -> Iterator[None]:
@@ -104,6 +105,7 @@ class StateSession:
 
         Raise `errors.StateConflict` if the lock is lost, `errors.Fault` if the proof is too old, `errors.Interrupted`.
         """
+        self.has_sent = False
         if self._world.clock.now() - self._proven_at > _FRESH:
             began = self._world.clock.now()
             self._world.state.prove(self._lease)
@@ -114,6 +116,7 @@ class StateSession:
     def _check_purchase(self) -> None:
         self._world.clock.sleep(0.0)  # raises in an interrupted run
         self._check_proof()
+        self.has_sent = True
 
     def _check_proof(self) -> None:
         age = self._world.clock.now() - self._proven_at
@@ -236,7 +239,8 @@ def holding_lock(world: World, name: str, operation: str, *, what: str) -> Itera
         lease = _lock(world, name, operation)
     except errors.StateLocked as error:
         by = error.holder
-        who = "another process" if by is None else f"{by.who} (process {by.pid} on {by.host or 'an unknown host'})"
+        host = (by and by.host) or "an unknown host"
+        who = "another process" if by is None else f"{by.who} (process {by.pid} on {host})"
         unlock = "" if by is None else f" If that process is gone: tpudeploy force-unlock {by.id}"
         hint = f"Follow it there, or wait for it with -lock-timeout 2h.{unlock}"
         raise errors.StateLocked(f"{what} is already run by {who}.", hint=hint, holder=by) from error
