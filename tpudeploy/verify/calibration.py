@@ -41,15 +41,7 @@ def record_of(
     release = verification.value("version")
     if not release:
         return None
-    settings = {setting.name: setting for setting in verification.settings if setting.name in _FIGURES}
-    predicted = {name: parse_number(setting.declared) for name, setting in settings.items()}
-    measured = {name: parse_number(setting.value) for name, setting in settings.items()}
-    if isinstance(deployment.budget, HbmBudget):
-        shares = {_SHARES[share.name]: share for share in memory_of(deployment.budget, report)}
-        predicted |= {name: share.planned for name, share in shares.items()}
-        measured |= {name: share.measured for name, share in shares.items()}
-        predicted |= _predicted_phases(deployment.budget.start)
-        measured = {**_measured_phases(report.phases), **_without_none(measured)}
+    predicted, measured = _figures(deployment, verification, report)
     return BootRecord(
         at=at,
         engine=deployment.engine.kind.value,
@@ -61,6 +53,26 @@ def record_of(
         measured=_without_none(measured),
         phases=report.phases,
     )
+
+
+def _figures(
+    deployment: Deployment, verification: ReplicaVerification, report: EngineReport
+) -> tuple[dict[str, float | None], dict[str, float | None]]:
+    """Return the predicted figures by name, and the measured ones."""
+    settings = {setting.name: setting for setting in verification.settings if setting.name in _FIGURES}
+    predicted = {name: parse_number(setting.declared) for name, setting in settings.items()}
+    measured = {name: parse_number(setting.value) for name, setting in settings.items()}
+    if isinstance(deployment.budget, HbmBudget):
+        shares = {_SHARES[share.name]: share for share in memory_of(deployment.budget, report)}
+        predicted |= {name: share.planned for name, share in shares.items()}
+        measured |= {name: share.measured for name, share in shares.items()}
+        predicted |= _predicted_phases(deployment.budget.start)
+        measured = {**_measured_phases(report.phases), **_present(measured)}
+    return predicted, measured
+
+
+def _present(figures: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in figures.items() if value is not None}
 
 
 def _predicted_phases(start: PredictedStart) -> Mapping[str, float]:
