@@ -9,7 +9,7 @@ from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.engine.session import cost_since
-from tpudeploy.features.tune.search import SearchBudget
+from tpudeploy.features.tune.search import FEWEST_PAIRS, SearchBudget, least_usd
 from tpudeploy.features.tune.tuning import Tuning, cost_usd
 from tpudeploy.loading import Profile
 from tpudeploy.operations.endpoint import serving_attempt
@@ -98,11 +98,24 @@ class TuneFunds:
         return max(_LEAST_SECONDS, left / price * _HOUR - seconds_beside_end(start))
 
 
-def check_own_slice(base: Deployment, most_usd: float, least: float, price: float) -> None:
-    """Check that the money is enough for a slice of the tuning's own. Raise `errors.UsageError`."""
-    beside = seconds_beside_end(base.health.timeout_seconds)
+def check_money(base: Deployment, budget: SearchBudget, price: float | None, *, has_slice: bool) -> None:
+    """Check that the money is enough for a tuning, and for a slice of its own if it has none.
+
+    Raise `errors.UsageError`.
+    """
+    if budget.limit is None:
+        return
+    if price is None:
+        raise UsageError("--max-cost needs a price, and that of this slice is unknown.")
+    least, beside = least_usd(budget), seconds_beside_end(base.health.timeout_seconds)
+    if budget.limit < least:
+        raise UsageError(
+            f"A tuning of {base.name} takes at least about ${least:.2f}: one start that compiles, and "
+            f"{2 * FEWEST_PAIRS + 2} warm ones at about ${budget.warm:.2f} each with their measurement.",
+            hint="Use a higher --max-cost, or a shorter load: --window, fewer --concurrency.",
+        )
     needed = least + beside / _HOUR * price
-    if most_usd < needed:
+    if not has_slice and budget.limit < needed:
         raise UsageError(
             f"A tuning of {base.name} on a slice of its own takes at least ${needed:.2f}: about ${least:.2f} for the "
             f"measurements, and up to {words.duration(beside)} at ${price:.2f}/h until it serves and is deleted.",

@@ -35,9 +35,8 @@ from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.run import Bounds, Cell, Ended, Run, Side, Sweep, Turn
 from tpudeploy.features.benchmark.service import Benchmarks
 from tpudeploy.features.benchmark.store import stored_runs
-from tpudeploy.features.tune.funds import TuneFunds, check_own_slice
+from tpudeploy.features.tune.funds import TuneFunds, check_money
 from tpudeploy.features.tune.search import (
-    FEWEST_PAIRS,
     Axis,
     ClaimFinding,
     SearchBudget,
@@ -46,7 +45,6 @@ from tpudeploy.features.tune.search import (
     TuneStep,
     TuneVerdict,
     decide,
-    least_usd,
 )
 from tpudeploy.features.tune.space import DroppedAxis, default_axes, without, written_axes
 from tpudeploy.features.tune.store import LocalTunings
@@ -112,17 +110,8 @@ class Tunings:
         stored = self.store.read(id_)
         attempt = serving_attempt(self._workspace.adapters.states.read(base.name).state)
         price = self._price(base) if attempt is None else prices.usd_per_hour(attempt)
-        if request.max_cost is not None and price is None:
-            raise UsageError("--max-cost needs a price, and that of this slice is unknown.")
         budget = _search_budget(base, self._workspace, request, price)
-        if request.max_cost is not None and request.max_cost < least_usd(budget):
-            raise UsageError(
-                f"A tuning of {base.name} takes at least about ${least_usd(budget):.2f}: one start that compiles, and "
-                f"{2 * FEWEST_PAIRS + 2} warm ones at about ${budget.warm:.2f} each with their measurement.",
-                hint="Use a higher --max-cost, or a shorter load: --window, fewer --concurrency.",
-            )
-        if request.max_cost is not None and attempt is None and stored is None:
-            check_own_slice(base, request.max_cost, least_usd(budget), price or 0.0)
+        check_money(base, budget, price, has_slice=attempt is not None or stored is not None)
         if stored is not None:
             if stored.is_released:
                 stored = replace(stored, was_there=attempt is not None, is_released=False)
