@@ -1,8 +1,10 @@
 """List the names by which other agents for TPUs know a tool. A call by one of them is a call of the tool itself.
 
-They are accepted, and named in the tool's description, but not listed: clients limit how many tools a server may list.
-Source: the servers of github.com/xbill9/gemma4-dev at 4cf2d8b, whose 40 agents share these names. `save_hf_token` has
-no row, because no tool takes a secret, and `manage_vllm_docker` none, because a change is a plan that is applied.
+They are accepted, and named in the tool's description, but not listed. Source: the servers of
+github.com/xbill9/gemma4-dev at 4cf2d8b, whose 40 agents share these names. `save_hf_token` has no row, because no tool
+takes a secret, and `manage_vllm_docker` none, because a change is a plan that is applied.
+
+Why: decision 92 in docs/decisions.md.
 """
 
 from __future__ import annotations
