@@ -25,7 +25,7 @@ FOUND_BY_NAME: Mapping[str, frozenset[str]] = {
     r"tpudeploy\.cli\.commands\..+": frozenset({"arguments", "run", "verb_arguments", "VERBS", "NEEDS_VERB"}),
     r"tpudeploy\.features\..+command": frozenset({"arguments", "run", "verb_arguments", "VERBS", "NEEDS_VERB"}),
     r"tpudeploy\.(operations\..+|features\..+operation)": frozenset({"OPERATION", "OPERATIONS"}),
-    r"tpudeploy\.features\..+\.tools": frozenset({"ANSWERS", "RESOURCES", "RESPONSES", "WRITING"}),
+    r"tpudeploy\.features\..+\.tools": frozenset({"ANSWERS", "RESOURCES", "RESPONSES", "ROWS", "WRITING"}),
     r"tpudeploy\.features\..+\.documents": frozenset({"DOCUMENTS"}),
     r"tpudeploy\.features\..+\.companion": frozenset({"companion"}),
     r"tpudeploy\.features\..+\.renderers": frozenset({"RENDERERS", "JSON_TEXTS"}),

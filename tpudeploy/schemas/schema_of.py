@@ -144,7 +144,7 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     Orphans: frozenset({"not_searched"}),
     Pair: frozenset({"backend"}),
     PlaceStatus: frozenset({"backend", "usd_per_hour", "billed_since", "stage", "serving"}),
-    ReplicaStatus: frozenset({"backend", "load", "waits"}),
+    ReplicaStatus: frozenset({"backend", "load", "waits", "model"}),
     DeploymentStatus: frozenset({"ceiling", "scale", "late", "ends_in", "ends_by", "ended", "unended"}),
     State: frozenset({"replicas", "scaled", "start", "forgotten", "serving_since", "used_at", "started_at", "ended"}),
     ZoneTable: frozenset({"readings_by_api"}),

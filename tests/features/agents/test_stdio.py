@@ -117,8 +117,8 @@ def test_stdout_holds_the_protocol_and_a_server_that_is_ended_at_work_leaves_wha
         tell(server.stdin, call(3, "apply", plan_id=plan_id))
         assert hear(server.stdout)["structuredContent"]["state"] == "running"
         after, answer = 0, set[str]()
-        while "requested" not in answer:
-            tell(server.stdin, call(4 + after, "operation", after=after, wait_seconds=30))
+        while "requested" not in answer or not any(emulator.live().values()):
+            tell(server.stdin, call(4 + after, "operation", after=after, wait_seconds=1))
             polled = hear(server.stdout)["structuredContent"]
             after, answer = polled["last_event"], answer | {event["type"] for event in polled["events"]}
         server.send_signal(ended_by)

@@ -30,17 +30,14 @@ _GROUPS = {
 
 def get_help(ctx: Call) -> Document:
     """Say what this server may do, with its settings in force: project, ceiling, tools, other names, prompts."""
-    from tpudeploy.features.agents.tools import READING, WRITING
-
     agents = session(ctx)
     folder = agents.project.context.folder.resolve()
     with agents.project.opened() as opened:
         adapters = opened.workspace.adapters
         backend, cloud = adapters.backend, adapters.known_project
     profiles = agents.project.profiles()
-    offered = (*READING, *(WRITING if agents.allow_writes else ()))
-    names = {tool.name for tool in offered}
-    groups = {label: sorted(t.name for t in offered if t.access is access) for access, label in _GROUPS.items()}
+    offered = agents.accesses
+    groups = {label: sorted(name for name in offered if offered[name] is access) for access, label in _GROUPS.items()}
     return {
         "format": "tpudeploy.help/1",
         "version": VERSION,
@@ -60,7 +57,7 @@ def get_help(ctx: Call) -> Document:
         "tools": {label: own for label, own in groups.items() if own},
         "other_names": {
             tool: " ".join(name for name, alias in ALIASES.items() if alias.tool == tool)
-            for tool in sorted({alias.tool for alias in ALIASES.values()} & names)
+            for tool in sorted({alias.tool for alias in ALIASES.values()} & offered.keys())
         },
         "prompts": {function.__name__: title for title, function in PROMPTS.items()},
     }

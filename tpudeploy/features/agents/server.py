@@ -49,6 +49,7 @@ def server(session: AgentSession, *, allow_writes: bool) -> AgentServer:
 
     session.allow_writes = allow_writes
     tools = {tool.name: tool for tool in (*READING, *(WRITING if allow_writes else ()))}
+    session.accesses = {tool.name: tool.access for tool in tools.values()}
     others = [
         _strict_tool(tools[alias.tool], name, alias.values) for name, alias in ALIASES.items() if alias.tool in tools
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.features.agents.operation import Operations
 from tpudeploy.features.agents.plans import EntryStore, HasId, Plans
 from tpudeploy.features.agents.project import Project
+from tpudeploy.operations.declaration import Access
 
 E = TypeVar("E", bound=HasId)
 
@@ -40,6 +41,7 @@ class AgentSession:
         """`max_cost` is what all that the session requests may cost, in USD; None: a person approves each purchase."""
         self.max_cost = max_cost
         self.allow_writes = allow_writes
+        self.accesses: Mapping[str, Access] = {}  # of the tools that the server offers, by their names
         self._began = project.clock().now()
         self._bought = BoughtNames()
         self.project = project.untrusted()  # because agents write the profiles

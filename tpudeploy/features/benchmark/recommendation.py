@@ -73,6 +73,8 @@ class Recommendation:
     Without `is_sized`, the size model cannot judge slices for the deployment: an empty `choices` refuses none of them.
     """
 
+    ADDED_LATER = frozenset({"is_sized"})
+
     workload: Workload
     choices: tuple[Choice, ...]
     refused: tuple[str, ...] = ()
