@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from agent import Agent, Answers, connected, says, turns_away
 from command_line import PROFILE, CommandLine, Open
+from real_time import until
 
 SHORTER = PROFILE.replace("16384", "8192")
 ENDING = PROFILE + "lifecycle: {end: 24h}\n"
@@ -193,6 +194,7 @@ def test_what_is_cancelled_is_saved_and_another_apply_goes_on_with_it(cli: Open)
         agent.gate.shut()
         agent.document("apply", plan_id=planned(agent))
         agent.hears("requested")
+        until(lambda: at.slices, "the request")
         busy = agent.call("apply", plan_id=planned(agent))
         assert (busy.document["code"], busy.document["exit_code"]) == ("TPU4001", 10)
         agent.document("cancel")
@@ -213,6 +215,7 @@ def test_a_server_that_ends_leaves_what_another_goes_on_with(cli: Open) -> None:
         agent.gate.shut()
         agent.document("apply", plan_id=planned(agent))
         agent.hears("requested")
+        until(lambda: at.slices, "the request")
     (remaining,) = at.slices
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert list(at.slices) == [remaining]
