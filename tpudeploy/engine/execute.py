@@ -18,7 +18,7 @@ from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.cost_wall import CostWall, NotAdmitted
 from tpudeploy.engine.ledger import record_machine_end, record_unseen_run
 from tpudeploy.engine.request_events import About, about, not_granted
-from tpudeploy.engine.session import StateSession
+from tpudeploy.engine.session import Purchase, StateSession
 from tpudeploy.engine.slow_zones import SlowZones
 from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
 from tpudeploy.node.node_facts import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, node_update
@@ -122,14 +122,15 @@ class StepExecutor:
             events.Requested(**self._about(action.replica, attempt), accelerator_type=request.accelerator_type)
         )
         self._world.creates[place.backend].spend()
+        purchase = Purchase()
         try:
             with (
-                self._session.asking(is_purchase=True),
+                self._session.asking(purchase),
                 self._slow_zones.timed((attempt.zone, attempt.backend)),
             ):
                 operation = self._world.cloud.request(request)
         except errors.Interrupted:
-            if not self._session.has_sent:
+            if purchase.is_unsent:
                 self._drop(action.replica, attempt, None)
             raise
         except (errors.Refused, errors.Denied) as error:

@@ -28,6 +28,13 @@ _BUDGETS = "_budgets"  # no deployment has such a name
 _FENCES = 8  # writes of dead runs that may arrive one after the other
 
 
+class Purchase:
+    """A request for a slice, of one call or several. `is_unsent`: an interrupt stopped it before the first one."""
+
+    is_begun = False
+    is_unsent = False
+
+
 class StateSession:
     """One deployment's state while its lock is held. Every save is a compare-and-swap."""
 
@@ -92,31 +99,33 @@ class StateSession:
         record_departures(self._world, self.state, None, self._operation)
         self._world.state.delete(self.state.deployment, over=self._version)
         self._version = ""
-        self.has_sent = False  # whether the last purchase may have reached Google
 
     @contextmanager
-    def asking(self, *, is_purchase: bool = False) -> Iterator[None]:
+    def asking(self, purchase: Purchase | None = None) -> Iterator[None]:
         """A context for one request that changes something at Google: only the holder of the lock may send it.
 
-        An interrupted run sends no purchase, but completes a deletion or a change that it has begun.
+        An interrupted run sends no `purchase`, but completes a deletion or a change that it has begun.
 
         A process can be suspended at any moment, for any time, and wake up after another run has taken over its lock.
         So the lock is proven before, and the age of the proof is checked when nothing is left but to send.
 
         Raise `errors.StateConflict` if the lock is lost, `errors.Fault` if the proof is too old, `errors.Interrupted`.
         """
-        self.has_sent = False
         if self._world.clock.now() - self._proven_at > _FRESH:
             began = self._world.clock.now()
             self._world.state.prove(self._lease)
             self._proven_at = began
-        with self._world.cloud.guarded(self._check_purchase if is_purchase else self._check_proof):
+        with self._world.cloud.guarded(self._check_proof if purchase is None else lambda: self._begin(purchase)):
             yield
 
-    def _check_purchase(self) -> None:
-        self._world.clock.sleep(0.0)  # raises in an interrupted run
+    def _begin(self, purchase: Purchase) -> None:
+        try:
+            self._world.clock.sleep(0.0)  # raises in an interrupted run
+        except errors.Interrupted:
+            purchase.is_unsent = not purchase.is_begun
+            raise
         self._check_proof()
-        self.has_sent = True
+        purchase.is_begun = True
 
     def _check_proof(self) -> None:
         age = self._world.clock.now() - self._proven_at
