@@ -65,7 +65,6 @@ def consent_to_trial(ab_id: str, ctx: Call) -> Consent | Elicit[Consent]:
 
 
 _AB = row("ab")
-_MOMENT = 5.0  # seconds in which an error before the start is detected
 AbId = Annotated[str, Field(min_length=1, description="the ab_id that the tool ab_propose returned")]
 TrialApproval = Annotated[ElicitationResult[Consent], Resolve(consent_to_trial)]
 
@@ -107,7 +106,7 @@ def ab(
 
     about = {"does": "ab", "profile": trial.path, "ab_id": trial.id}
     names = frozenset({trial.proposal.experiment.deployment})
-    return server_session.operations.begin(work, about=about, names=names, stop=stops.stop, moment=_MOMENT).document()
+    return server_session.operations.begin(work, about=about, names=names, stop=stops.stop).document()
 
 
 def _run_trial(

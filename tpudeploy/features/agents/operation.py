@@ -20,6 +20,7 @@ _MAX_EVENTS = 1000  # events that are kept; older ones are dropped
 _EVENTS_PER_ANSWER = 50  # events in one answer
 _BYTES_OF_EVENTS = 2400  # in one answer: the next poll continues, so that none is skipped
 _FACTS_OF_EVENT = 300  # bytes of an event that an answer keeps in any case
+_MOMENT = 5.0  # seconds in which an error before the start of the work is detected
 _FOR_THE_STEP = 2.0  # seconds for each operation to end its current step when the server ends
 
 
@@ -173,7 +174,7 @@ class Operations:
         about: Mapping[str, object],
         names: frozenset[str],
         stop: Callable[[], None],
-        moment: float,
+        moment: float = _MOMENT,
     ) -> BackgroundOperation:
         """Start `work` on deployments of these `names`. `about` is part of the operation's document.
 

@@ -20,8 +20,6 @@ from tpudeploy.features.benchmark.view import row
 from tpudeploy.operations.declaration import Operation
 from tpudeploy.text.paint import Paint
 
-_MOMENT = 5.0  # seconds in which an error before the first cell is detected
-
 
 def _measure_in_background(call: ToolCall) -> Document:
     """Start to measure a deployment, and return the operation to poll. Raise what stops it before the first cell."""
@@ -39,9 +37,7 @@ def _measure_in_background(call: ToolCall) -> Document:
         return OperationOutcome(document=result.to_dict())
 
     about = {"does": "bench", "profile": path}
-    return server_session.operations.begin(
-        work, about=about, names=frozenset({name}), stop=stops.stop, moment=_MOMENT
-    ).document()
+    return server_session.operations.begin(work, about=about, names=frozenset({name}), stop=stops.stop).document()
 
 
 ROWS: tuple[Operation, ...] = ()  # the library has all of them

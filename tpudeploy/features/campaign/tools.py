@@ -19,6 +19,7 @@ from tpudeploy.config.trust import TRUSTED
 from tpudeploy.domain.errors import Unapproved, UsageError
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.frozen import frozen, replace
+from tpudeploy.features.accuracy.questions import ARITHMETIC
 from tpudeploy.features.agents import answers
 from tpudeploy.features.agents.consent import (
     Consent,
@@ -39,9 +40,6 @@ from tpudeploy.features.campaign.service import CampaignListener, Campaigns
 from tpudeploy.loading import Profile
 from tpudeploy.operations.declaration import Operation
 from tpudeploy.views import jsonl
-
-_MOMENT = 5.0  # seconds in which an error before the start is detected
-_BUILT_IN = "arithmetic"  # questions that are no file and no program of this machine
 
 
 @frozen
@@ -79,9 +77,9 @@ def _check_grid(grid: CampaignGrid, project: Project) -> None:
     project.file(str(base))
     if grid.spec.budget is None:
         raise UsageError(f"`{grid.file}` has no budget.", hint="Add one: `budget: 20`, in USD.")
-    if grid.spec.accuracy not in {None, _BUILT_IN}:
+    if grid.spec.accuracy not in {None, ARITHMETIC}:
         raise UsageError(
-            f"Questions for an agent are `{_BUILT_IN}`.",
+            f"Questions for an agent are `{ARITHMETIC}`.",
             hint="A person can name a file or a task: `tpudeploy campaign`.",
         )
 
@@ -129,7 +127,7 @@ def campaign(ctx: Call, proposal_id: CampaignId, approval: CampaignApproval) -> 
             return OperationOutcome(document=CampaignResult(record=record, measured=measured, place=place).to_dict())
 
     about = {"does": "campaign", "name": plan.grid.spec.name, "proposal_id": stored.id}
-    return agents.operations.begin(work, about=about, names=names, stop=stops.stop, moment=_MOMENT).document()
+    return agents.operations.begin(work, about=about, names=names, stop=stops.stop).document()
 
 
 def _listener(tell: EmitEvent) -> CampaignListener:

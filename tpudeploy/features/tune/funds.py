@@ -1,4 +1,4 @@
-"""What a tuning may still cost: the search within it, the requests within it, and the end of a slice of its own."""
+"""Hold a tuning to its money: the search, the requests, and the end of a slice of its own."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ class TuneFunds:
 
     def search_budget(self, tuning: Tuning) -> SearchBudget:
         """Return the budget of the search: what is left for measurements, beside those that were made."""
-        left = self.remaining_usd(tuning)
-        if left is None:
+        if tuning.budget.limit is None:
             return tuning.budget
-        if not tuning.was_there:
+        if tuning.was_there:
+            left = self.remaining_usd(tuning) or 0.0
+        else:
             left = self._seconds_to_serve(tuning) * (tuning.usd_per_hour or 0.0) / _HOUR
         return replace(tuning.budget, limit=sum(trial.usd for trial in tuning.trials) + left)
 
@@ -58,7 +59,7 @@ class TuneFunds:
 
     def with_end(self, tuning: Tuning) -> Profile:
         """Return the profile of a slice of the tuning's own, which ends when the money does."""
-        if tuning.was_there or self.remaining_usd(tuning) is None or not tuning.usd_per_hour:
+        if tuning.was_there or tuning.budget.limit is None or not tuning.usd_per_hour:
             return self._profile
         state, now = self._state(tuning), self._workspace.adapters.clock.now()
         attempt = self._running(tuning)

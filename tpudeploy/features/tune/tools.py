@@ -13,6 +13,7 @@ from tpudeploy.domain.errors import StalePlan, TpudeployError, Unapproved, Usage
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.serialization import to_json
+from tpudeploy.features.accuracy.questions import ARITHMETIC
 from tpudeploy.features.agents import answers
 from tpudeploy.features.agents.consent import (
     Consent,
@@ -40,9 +41,6 @@ from tpudeploy.text.paint import Paint
 from tpudeploy.views import jsonl
 from tpudeploy.workspace import Workspace
 
-_MOMENT = 5.0  # seconds in which an error before the start is detected
-_BUILT_IN = "arithmetic"  # questions that are no file and no program of this machine
-
 
 @frozen
 class ProposedTuning:
@@ -60,9 +58,9 @@ def propose_tuning(
     workspace: Workspace, profile: Profile, options: SweepOptions | None = None, **values: Any
 ) -> ProposedTuning:
     """Propose a tuning: the settings to try, what sizing drops, and what it can cost. Measures and restarts nothing."""
-    if values["questions"] not in {None, _BUILT_IN}:
+    if values["questions"] not in {None, ARITHMETIC}:
         raise UsageError(
-            f"Questions for an agent are `{_BUILT_IN}`.", hint="A person can name a file or a task: `tpudeploy tune`."
+            f"Questions for an agent are `{ARITHMETIC}`.", hint="A person can name a file or a task: `tpudeploy tune`."
         )
     limits = values.pop("limit_ttft"), values.pop("limit_tpot")
     tunings, base, request = prepared(workspace, profile, options, limits=limits, **values)
@@ -127,7 +125,7 @@ def tune(ctx: Call, proposal_id: TuningId, approval: TuningApproval) -> Document
             raise
 
     about = {"does": "tune", "profile": stored.path, "proposal_id": stored.id, "tune_id": stored.tuning.id}
-    return agents.operations.begin(work, about=about, names=names, stop=stops.stop, moment=_MOMENT).document()
+    return agents.operations.begin(work, about=about, names=names, stop=stops.stop).document()
 
 
 def _check_is_current(agents: AgentSession, stored: ProposedTuning) -> None:

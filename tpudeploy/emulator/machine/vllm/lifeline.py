@@ -42,7 +42,7 @@ class Lifeline:
         self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
     def now(self) -> float:
-        """Return the time. It says nothing of the server: one that serves asks, too."""
+        """Return the time. This reports no state, because a server that is ready asks, too."""
         return self._report()
 
     def sleep_until(self, moment: float | None) -> float:
