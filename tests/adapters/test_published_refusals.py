@@ -64,6 +64,14 @@ PUBLISHED: tuple[tuple[str, Code, str, Remedy, RefusalScope], ...] = (
         RefusalScope.ZONE,
     ),
     (
+        "Invalid value for field 'resource.machineType': 'zones/us-east5-a/machineTypes/ct6e-standard-4t'. The "
+        "referenced resource does not exist.",
+        Code.INVALID_ARGUMENT,
+        "type-unsupported",
+        DROP,
+        RefusalScope.ZONE,
+    ),
+    (
         "The resource 'projects/p/zones/us-east5-a/machineTypes/ct6e-standard-1t' was not found",
         Code.NOT_FOUND,
         "type-unsupported",

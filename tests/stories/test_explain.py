@@ -95,6 +95,14 @@ def test_what_is_no_refusal_of_googles_is_explained_too(capsys: Capture, code: s
     assert len(_screen(capsys, code).splitlines()) > 2
 
 
+def test_a_programs_unknown_exception_is_not_said_to_be_googles(capsys: Capture) -> None:
+    text = "ValueError: Too large swap space. 32.00 GiB out of the 35.00 GiB total CPU memory is allocated."
+    assert main(["explain", text]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith("unknown  An unknown error of a program, not of Google Cloud\n") and text in page
+    assert "Google said" not in page
+
+
 def test_a_word_that_is_no_code_gets_the_nearest_or_the_way_to_all_of_them(capsys: Capture) -> None:
     assert main(["explain", "Stokout"]) == 1
     assert "Did you mean `stockout`?" in capsys.readouterr().err

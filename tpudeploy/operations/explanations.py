@@ -104,6 +104,12 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
+_UNKNOWN_EXCEPTION = (
+    "An unknown error of a program, not of Google Cloud\n\nThe engine writes, in a boot log:\n  {text}\n\nWhat to do: "
+    "Run `tpudeploy diagnose PROFILE`: an earlier line often names the cause. Please report the text, so it can be added."
+)
+
+
 def explain_text(text: str) -> tuple[str, str]:
     """Return the code and page of a text: a cause of a failed boot, or a refusal by Google."""
     from tpudeploy.boot_log.signatures import SIGNATURES
@@ -111,10 +117,13 @@ def explain_text(text: str) -> tuple[str, str]:
     signature = next((row for row in SIGNATURES if row.search(text)), None)
     if signature is not None:
         return signature.name, _boot(signature, text)
+    from tpudeploy.adapters.google.refusals import UNKNOWN
     from tpudeploy.adapters.google.verdicts import classify, matching_row
 
     code = _named_code(text)
     row = matching_row(text, code)
+    if row is UNKNOWN and re.search(r"\b\w+(?:Error|Exception): ", text):
+        return row.kind, _UNKNOWN_EXCEPTION.format(text=text)
     return row.kind, _refusal_page(row, text, classify(text, code).scope)
 
 

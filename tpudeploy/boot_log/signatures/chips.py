@@ -5,8 +5,8 @@ from __future__ import annotations
 from tpudeploy.boot_log.signatures.row import Signature
 
 _FEWER = (
-    "The slice has {has} chips: set serving.tensor_parallel_size times data_parallel_size to {has}, or take a larger "
-    "tpu.type."
+    "The slice's number of chips is {has}: set serving.tensor_parallel_size times data_parallel_size to {has}, or take "
+    "a larger tpu.type."
 )
 
 ROWS: tuple[Signature, ...] = (
