@@ -64,8 +64,10 @@ PUBLISHED: tuple[tuple[str, Code, str, Remedy, RefusalScope], ...] = (
         RefusalScope.ZONE,
     ),
     (
-        "Invalid value for field 'resource.machineType': 'zones/us-east5-a/machineTypes/ct6e-standard-4t'. The "
-        "referenced resource does not exist.",
+        (
+            "Invalid value for field 'resource.machineType': 'zones/us-east5-a/machineTypes/ct6e-standard-4t'. The "
+            "referenced resource does not exist."
+        ),
         Code.INVALID_ARGUMENT,
         "type-unsupported",
         DROP,

@@ -106,7 +106,8 @@ def _indented(text: str) -> str:
 
 _UNKNOWN_EXCEPTION = (
     "An unknown error of a program, not of Google Cloud\n\nThe engine writes, in a boot log:\n  {text}\n\nWhat to do: "
-    "Run `tpudeploy diagnose PROFILE`: an earlier line often names the cause. Please report the text, so it can be added."
+    "Run `tpudeploy diagnose PROFILE`: an earlier line often names the cause. Please report the text, so it can "
+    "be added."
 )
 
 

@@ -29,7 +29,8 @@ ROWS: tuple[RefusalRow, ...] = (
         what="The zone does not have this type",
         pattern=(
             r"could not be found in the zonal accelerator configurations|invalid AcceleratorType"
-            r"|field 'resource\.machineType'|must provide existing machine type|invalid machine type \"?[\w-]+\"? in zone"
+            r"|field 'resource\.machineType'|must provide existing machine type"
+            r"|invalid machine type \"?[\w-]+\"? in zone"
             r"|(?:machineTypes|acceleratorTypes)/[\w-]+'? was not found"
             r"|(?:accelerator|machine|TPU)(?: type)? (?:with name )?['\"\[]?[\w-]+['\"\]]? "
             r"(?:was not found|not found|is not (?:available|supported|offered|found)|does not exist) in\b"
