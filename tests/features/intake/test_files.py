@@ -121,6 +121,21 @@ ROWS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         },
         (),
     ),
+    "k8s-kserve.yaml": (
+        {
+            "name": "qwen-small",
+            "model.id": "Qwen/Qwen2.5-3B-Instruct",
+            "tpu.type": "v6e-4",
+            "replicas": 2,
+            "secrets.HF_TOKEN": "hf-token",
+            "serving.env": None,
+        },
+        ("HF_TOKEN: Only its name is written", "`imagePullSecrets`: a machine has credentials for Artifact Registry"),
+    ),
+    "two-hosts.sh": (
+        {"model.id": "Qwen/Qwen3-32B", "tpu.type": "v6e-8", "serving.env": None},
+        ("`JAX_COORDINATOR_ADDRESS`, `JAX_NUM_PROCESSES`, `TPU_WORKER_ID`: the image or the runtime of the machine",),
+    ),
     "startup.sh": (
         {
             "model.id": "google/gemma-4-31B-it",

@@ -32,6 +32,10 @@ _OF_GPUS = re.compile(
 _OF_THE_MACHINE = re.compile(
     r"PJRT_DEVICE|TPU_(?:WORKER|HOST|CHIPS_PER_HOST|ACCELERATOR|TOPOLOGY|SKIP|NAME|RUNTIME).*|LD_LIBRARY_PATH|PATH|HOME"
 )
+# What tells a host which one of its slice it is: of another slice, it's wrong.
+_OF_A_HOST = re.compile(
+    r"TPU_WORKER_(?:ID|HOSTNAMES)|TPU_PROCESS_ADDRESSES|CLOUD_TPU_TASK_ID|JAX_(?:COORDINATOR_ADDRESS|NUM_PROCESSES|PROCESS_ID)"
+)
 _OF_THE_TOOL = frozenset({"host"})
 _MOST_NAME = 40
 _CACHE = "/root/.cache/huggingface"
@@ -152,9 +156,9 @@ class ProfileDraft:
         """Return why a profile needs no variable of this name, "" if it may."""
         if _OF_GPUS.fullmatch(name):
             return "it's for GPUs"
-        if variables.is_read(name):
+        if variables.is_read(name) and not _OF_A_HOST.fullmatch(name):
             return ""
-        if _OF_THE_MACHINE.fullmatch(name):
+        if _OF_A_HOST.fullmatch(name) or _OF_THE_MACHINE.fullmatch(name):
             return "the image or the runtime of the machine sets it"
         removal = flags.removal(name, self.release) if name.startswith("VLLM_") else None
         return "" if removal is None else f"vLLM reads it no more, {removal.last} did: {removal.instead}"

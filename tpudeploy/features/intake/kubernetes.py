@@ -20,17 +20,6 @@ _TPU, _GPU = "google.com/tpu", "nvidia.com/gpu"
 _LABEL = "cloud.google.com/gke-"
 _ACCELERATOR, _TOPOLOGY = f"{_LABEL}tpu-accelerator", f"{_LABEL}tpu-topology"
 _MODELS: Mapping[str, str] = {"spot": "spot", "flex-start": "flex-start"}
-# Where a workload of each kind has its pod, and how many of it there are.
-_PODS: Mapping[str, tuple[tuple[str | int, ...], ...]] = {
-    "Pod": ((),),
-    **dict.fromkeys(("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job"), (("spec", "template"),)),
-    "CronJob": (("spec", "jobTemplate", "spec", "template"),),
-    "JobSet": tuple(("spec", "replicatedJobs", n, "template", "spec", "template") for n in range(8)),
-    "LeaderWorkerSet": (
-        ("spec", "leaderWorkerTemplate", "leaderTemplate"),
-        ("spec", "leaderWorkerTemplate", "workerTemplate"),
-    ),
-}
 _OTHERS: Mapping[str, str] = {
     "Service": "the endpoint is the machine's address and serving.port",
     "Ingress": "write router for several replicas: docs/how-to/replicas.md",
@@ -53,7 +42,7 @@ _CONTAINER_KEYS: Mapping[str, str] = {
 
 @frozen
 class ServerWorkload:
-    """A workload with a container that serves. `pod` is the template that has it."""
+    """A workload with a container that serves. `pod` is the specification that lists it."""
 
     root: MapNode
     kind: str
@@ -71,7 +60,7 @@ def take_manifests(draft: ProfileDraft, roots: Sequence[MapNode]) -> None:
     workloads = [workload for root in every if (workload := _workload(root)) is not None]
     if not workloads:
         kinds = ", ".join(dict.fromkeys(tree.text(root, "kind") for root in every)) or "nothing"
-        hint = f"read are {', '.join(_PODS)}, with a container that starts vLLM"
+        hint = "what is read is a workload of any kind with a container that starts vLLM"
         raise tree.stop_at(every[0] if every else None, f"No workload starts vLLM: the file has {kinds}", hint)
     first = workloads[0]
     for root in every:
@@ -90,13 +79,16 @@ def _with_items(root: MapNode) -> Iterator[MapNode]:
 
 
 def _workload(root: MapNode) -> ServerWorkload | None:
-    kind = tree.text(root, "kind")
-    for path in _PODS.get(kind, ()):
-        pod = tree.at(root, *path) if path else root
-        for container in tree.items(pod, "spec", "containers"):
-            if pod is not None and _starts_engine(container):
-                return ServerWorkload(root=root, kind=kind, pod=pod, container=container)
+    for pod in sorted(tree.mappings_with(root, "containers"), key=lambda pod: pod is _workers(root)):
+        for container in tree.items(pod, "containers"):
+            if _starts_engine(container) or (_model_uri(root) and "vllm" in tree.text(container, "image")):
+                return ServerWorkload(root=root, kind=tree.text(root, "kind"), pod=pod, container=container)
     return None
+
+
+def _workers(root: MapNode) -> Node | None:
+    """Return the pods of a LeaderWorkerSet that join its leader."""
+    return tree.at(root, "spec", "leaderWorkerTemplate", "workerTemplate", "spec")
 
 
 def _words(container: Node) -> tuple[Word, ...]:
@@ -138,6 +130,7 @@ def _take_workload(draft: ProfileDraft, workload: ServerWorkload) -> None:
     _take_slice(draft, pod, container)
     _take_variables(draft, container)
     _take_command(draft, container)
+    _take_model(draft, root)
     _take_mounts(draft, workload)
     _take_counts(draft, workload)
     port = tree.number(container, "ports", 0, "containerPort")
@@ -164,14 +157,17 @@ def _take_variables(draft: ProfileDraft, container: Node) -> None:
 
 def _note_beside(draft: ProfileDraft, pod: Node, container: Node) -> None:
     """Note what a pod has beside the server's container."""
-    for other in tree.items(pod, "spec", "containers"):
+    for other in tree.items(pod, "containers"):
         if other is not container:
             draft.note(f"container `{tree.text(other, 'name')}`", "a profile has the server's container alone")
-    for other in tree.items(pod, "spec", "initContainers"):
+    for other in tree.items(pod, "initContainers"):
         draft.note(
             f"initContainer `{tree.text(other, 'name')}`", "write what it does under serving.setup, or boot.before"
         )
-    if account := tree.text(pod, "spec", "serviceAccountName"):
+    if tree.items(pod, "imagePullSecrets"):
+        reason = "a machine has credentials for Artifact Registry alone: copy the image there, and name that copy"
+        draft.note("`imagePullSecrets`", reason)
+    if account := tree.text(pod, "serviceAccountName"):
         draft.note(f"serviceAccountName `{account}`", "write placement.service_account, an account of Google Cloud")
 
 
@@ -182,14 +178,28 @@ def _take_command(draft: ProfileDraft, container: Node) -> None:
         draft.add_arguments(arguments)
         return
     inner = shell_text(words)
+    if inner is None:
+        return
     environment = {name: word.text for name, word in _variables(container).items() if not word.unknown}
-    values = find_launches("" if inner is None else inner.text, environment)
+    values = find_launches(inner.text, environment)
     take_server(draft, values.servers[0], [], is_contained=True)
     draft.notes = list(dict.fromkeys(draft.notes))
 
 
+def _take_model(draft: ProfileDraft, root: MapNode) -> None:
+    """Take the model that a workload of KServe names beside its containers, where the command names none."""
+    if draft.model is None and (uri := _model_uri(root)):
+        draft.model = Word(text=uri)
+
+
+def _model_uri(root: MapNode) -> str:
+    """Return the model of a LLMInferenceService, whose containers start the engine by themselves."""
+    scheme, _, model = tree.text(root, "spec", "model", "uri").partition("://")
+    return model if scheme == "hf" else ""
+
+
 def _take_slice(draft: ProfileDraft, pod: Node, container: Node) -> None:
-    own = {key: tree.text(node) for key, node in tree.mapping(pod, "spec", "nodeSelector").items()}
+    own = {key: tree.text(node) for key, node in tree.mapping(pod, "nodeSelector").items()}
     selector = {**_affinity(pod), **own}
     if accelerator := selector.get(_ACCELERATOR, ""):
         _take_topology(draft, pod, container, accelerator, selector.get(_TOPOLOGY, ""))
@@ -209,17 +219,17 @@ def _take_slice(draft: ProfileDraft, pod: Node, container: Node) -> None:
 
 def _take_topology(draft: ProfileDraft, pod: Node, container: Node, accelerator: str, topology: str) -> None:
     """Take the slice that a workload's nodes are. Raise Stop for one that the catalogue doesn't have."""
-    places = (tree.at(pod, "spec", "nodeSelector", key) for key in (_TOPOLOGY, _ACCELERATOR))
-    place = next((each for each in places if each is not None), container)
+    named, shaped = (tree.at(pod, "nodeSelector", key) or container for key in (_ACCELERATOR, _TOPOLOGY))
     generation = next((each.name for each in GENERATIONS if accelerator in _labels_of(each.gke_accelerator)), "")
     if not generation and not draft.is_type_given:
         names = ", ".join(each.gke_accelerator for each in GENERATIONS)
-        raise tree.stop_at(place, f"There is no accelerator `{accelerator}` in the catalogue", f"there are {names}")
+        raise tree.stop_at(named, f"There is no accelerator `{accelerator}` in the catalogue", f"there are {names}")
     counts = (tree.number(container, "resources", kind, _TPU) for kind in ("limits", "requests"))
     shape = topology or _topology_of(generation, next(filter(None, counts), None))
     try:
         set_topology(draft, generation, shape)
     except Stop as stop:
+        place = named if shaped is container else shaped
         raise Stop(stop.message, hint=stop.hint, at=place.at) from stop
 
 
@@ -230,7 +240,7 @@ def _labels_of(accelerator: str) -> tuple[str, ...]:
 
 def _affinity(pod: Node) -> dict[str, str]:
     """Return labels that a required node affinity asks for."""
-    path = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+    path = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     expressions = [each for term in tree.items(pod, *path) for each in tree.items(term, "matchExpressions")]
     labels: dict[str, str] = {}
     for each in expressions:
@@ -247,7 +257,7 @@ def _topology_of(generation: str, chips: int | None) -> str:
 
 
 def _take_mounts(draft: ProfileDraft, workload: ServerWorkload) -> None:
-    volumes = {tree.text(each, "name"): each for each in tree.items(workload.pod, "spec", "volumes")}
+    volumes = {tree.text(each, "name"): each for each in tree.items(workload.pod, "volumes")}
     claims = {tree.text(each, "metadata", "name") for each in tree.items(workload.root, "spec", "volumeClaimTemplates")}
     for mount in tree.items(workload.container, "volumeMounts"):
         name, path = tree.text(mount, "name"), tree.text(mount, "mountPath")

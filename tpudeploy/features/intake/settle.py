@@ -78,7 +78,7 @@ def settle(draft: ProfileDraft, origin: str, *, model_id: str = "") -> Settled:
 
 def _scrubbed(note: Note, draft: ProfileDraft) -> Note:
     subject, reason = note.subject, without_secrets(note.reason)
-    for hidden in draft.hidden - set(draft.secrets.values()):
+    for hidden in draft.hidden - draft.secrets.keys() - set(draft.secrets.values()):
         subject, reason = subject.replace(hidden, "***"), reason.replace(hidden, "***")
     return Note(subject=subject, reason=reason)
 

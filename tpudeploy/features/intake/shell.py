@@ -16,6 +16,9 @@ from tpudeploy.features.intake.source import Stop
 MOST_WORDS: Final = 20_000
 _LONGEST: Final = 65_536  # characters of one word, once its variables are filled in
 _DEEPEST: Final = 20
+# White space, and words between. A command whose output is a part of a word is not split at its own spaces.
+_KNOWN_PARTS = re.compile(r"\s+|\S+")
+_PARTS = re.compile(r"\s+|(?:\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|\S)+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\]]*\])?(\+?)=")
 _REDIRECTION = re.compile(r"[0-9]*(?:<<<|<<-?|[<>]\|?&?|>>|&>>?)")
@@ -472,7 +475,7 @@ def _parts(pieces: list[_Piece]) -> Iterator[tuple[str | None, tuple[str, ...], 
                     yield None, (), False
                 yield word.text, word.unknown, False
         elif piece.splits:
-            for part in re.split(r"(\s+)", piece.text):
+            for part in (_PARTS if piece.unknown else _KNOWN_PARTS).findall(piece.text):
                 yield (None if part.isspace() else part), piece.unknown, False
         else:
             yield piece.text, piece.unknown, True

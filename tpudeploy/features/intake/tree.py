@@ -112,6 +112,18 @@ def texts(node: Node | None, *path: str | int) -> tuple[str, ...]:
     return tuple(text(item) for item in items(node, *path))
 
 
+def mappings_with(node: Node, key: str) -> Iterator[MapNode]:
+    """Yield every mapping in a tree that has a key, outer ones first."""
+    if isinstance(node, MapNode):
+        if key in node.entries:
+            yield node
+        for entry in node.entries.values():
+            yield from mappings_with(entry.value, key)
+    elif isinstance(node, ListNode):
+        for item in node.items:
+            yield from mappings_with(item, key)
+
+
 def walk_keys(node: Node) -> Iterator[str]:
     match node:
         case MapNode():
