@@ -30,7 +30,7 @@ from tpudeploy.planning.targets import mark_replacements
 from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.cutover import mark_as_ending
 from tpudeploy.reconcile.desired import desired_attributes
-from tpudeploy.reconcile.ends import is_over, started_again
+from tpudeploy.reconcile.ends import is_over, started_again, without_ending
 from tpudeploy.reconcile.placement import is_closed
 from tpudeploy.reconcile.refusals import places_not_stopped
 
@@ -336,7 +336,7 @@ def _record_start(world: World, history: CapacityHistory, goal: Goal, source: st
             begun += 0 if goal.is_renewal or goal.forgets else 1
         # The replicas that a plan for a part leaves alone end when they would have.
         if goal.targets is None and is_over(goal.deployment, state):
-            state = started_again(state, world.clock.now())
+            state = without_ending(state, world.clock.now())
         state = with_choice(_with_restarts(goal, replace(state, goal=approval, begun=begun)), goal)
         session.save(_without_fixable_refusals(world, goal, state))
         report_adopted(world, goal, session.state)

@@ -51,6 +51,7 @@ from tpudeploy.engine.session import StateSession, open_session
 from tpudeploy.engine.slow_zones import SlowZones
 from tpudeploy.engine.strays import Listings, StraySearch
 from tpudeploy.engine.verify import Verifier
+from tpudeploy.node.own_end import IDLE
 from tpudeploy.orphans.claims import as_attempt
 from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
@@ -58,7 +59,7 @@ from tpudeploy.reconcile.attempt_status import NEVER_APPEARED, DecisionContext
 from tpudeploy.reconcile.cost_wall import Shortfall
 from tpudeploy.reconcile.cutover import with_drain
 from tpudeploy.reconcile.decide import decide, matches, remove
-from tpudeploy.reconcile.ends import started_again, until_end, with_ending, with_service, with_use
+from tpudeploy.reconcile.ends import until_end, with_ending, with_service, with_use, without_ending
 from tpudeploy.reconcile.failed_landings import add_failed_landings
 from tpudeploy.reconcile.merge_observation import merge_observation
 from tpudeploy.reconcile.readiness import leaving_slices, ready_slices, reason_to_hold
@@ -221,7 +222,11 @@ class Convergence:
             return watch
         # Outside of its hours, nothing of it exists, so it's looked at again when they begin.
         until = deployment.ended.until
-        return None if until is None else max(until - self._world.clock.now(), 0.0)
+        if until is None:
+            return None
+        seconds = max(until - self._world.clock.now(), 0.0)
+        # A user may start what was idle within its hours.
+        return min(seconds, watch) if deployment.ended.key == IDLE else seconds
 
     def _raise_final_failure(self, tick: Tick) -> None:
         """Raise the failure of a replica that neither recovers by itself nor waits for another slice.
@@ -386,8 +391,10 @@ class Convergence:
         deployment = until_end(deployment, session.state, observed)
         if deployment.ended is None:
             if was_ended is not None:
-                session.save(started_again(session.state, now))
-                self._world.emit(events.HoursBegan(at=now, address=self._goal.name, why=was_ended.why))
+                # If a user has started it, the state has no end any more.
+                if session.state.ended is not None:
+                    session.save(without_ending(session.state, now))
+                    self._world.emit(events.HoursBegan(at=now, address=self._goal.name, why=was_ended.why))
                 deployment = with_replicas(deployment, session.state, observed)
             self._goal = replace(self._goal, deployment=deployment)
             return

@@ -2,7 +2,8 @@
 
 An end stays: no later run starts the deployment again, however it is approved, until the profile changes or a user asks
 for it (`apply -start`). The state keeps when the deployment first served, so neither a preemption nor a replacement of
-its slice moves its end. Only hours begin again by themselves.
+its slice moves its end. Only hours begin again by themselves: what is closed or idle within them starts at their next
+opening, no matter which run saw it end, and when.
 
 Why: decision 86 in docs/decisions.md.
 """
@@ -32,7 +33,7 @@ def next_end(deployment: Deployment, state: State, now: float) -> PastEnd | None
     ends = [] if at is None else [_ended(deployment, at)]
     if hours is not None:
         is_open = current_span(hours, now) is not None
-        ends.append(_closed(deployment, closing_after(hours, now) if is_open else last_closing(hours, now)))
+        ends.append(_closed(deployment, state, closing_after(hours, now) if is_open else last_closing(hours, now)))
     return min(ends, key=lambda end: end.at, default=None)
 
 
@@ -93,22 +94,33 @@ def is_over(deployment: Deployment | None, state: State) -> bool:
 
 
 def started_again(state: State, now: float) -> State:
-    """Return the state without an end that has come. One whose hours begin has served since it first did."""
+    """Return the state of a deployment that a user starts again: it serves for the whole time."""
+    return replace(state, ended=None, serving_since=None, used_at=None, started_at=now)
+
+
+def without_ending(state: State, now: float) -> State:
+    """Return the state without an end that is over. One whose hours begin has served since it first did."""
     if state.ended is not None and state.ended.until is not None:
         return replace(state, ended=None, used_at=None)
-    return replace(state, ended=None, serving_since=None, used_at=None, started_at=now)
+    return started_again(state, now)
 
 
 def _ending(deployment: Deployment, state: State, observed: Observed) -> PastEnd | None:
     earlier, now = state.ended, observed.at
-    if earlier is not None and earlier.profile == deployment.written and (earlier.until is None or now < earlier.until):
+    if earlier is not None and earlier.profile != deployment.written:
+        earlier = None
+    if earlier is not None and earlier.until is None:
         return earlier
     at, hours = _end_time(deployment, state), deployment.lifecycle.hours
     if at is not None and now >= at:
         return _idle_before(deployment, state, observed, at) or _with_record(_ended(deployment, at), state, observed)
-    if hours is not None and current_span(hours, now) is None:
-        return _with_record(_closed(deployment, last_closing(hours, now)), state, observed)
+    if earlier is not None and earlier.until is not None and now < earlier.until:
+        return earlier
     idle = deployment.lifecycle.idle
+    if hours is not None and current_span(hours, now) is None:
+        closing = last_closing(hours, now)
+        early = _idle_before(deployment, state, observed, closing)
+        return early or _with_record(_closed(deployment, state, closing), state, observed)
     return None if idle is None else _idle(deployment, idle, state, observed)
 
 
@@ -148,9 +160,18 @@ def _idle(deployment: Deployment, idle: IdleLimit, state: State, observed: Obser
         return None  # a change is on its way, or will be
     uses = [_use_in(observed.reports.get(attempt.name), observed.at) for attempt in attempts]
     used_at = max(observed.at if use is None else use for use in uses)
-    if observed.at < used_at + idle.seconds:
+    since = max(used_at, _opening_before(deployment, observed.at))
+    if observed.at < since + idle.seconds:
         return None
-    return _idle_end(deployment, idle, used_at + idle.seconds, f"idle for {round((observed.at - used_at) / 60)} min")
+    how = f"idle for {round((observed.at - used_at) / 60)} min"
+    return _idle_end(deployment, state, observed, since + idle.seconds, how)
+
+
+def _opening_before(deployment: Deployment, now: float) -> float:
+    """Return when the current hours began, or 0: a machine that outlived the night has its whole idle time then."""
+    hours = deployment.lifecycle.hours
+    span = None if hours is None else current_span(hours, now)
+    return 0.0 if span is None else span.begins
 
 
 def _is_there(attempt: Attempt, observed: Observed) -> bool:
@@ -179,8 +200,9 @@ def _gone_when_idle(deployment: Deployment, idle: IdleLimit, state: State, obser
     ends = [observed.ends[attempt.name] for attempt in state.slice_attempts if attempt.name in observed.ends]
     was_declared = any(attempt.spec.get(IDLE) == idle.text for attempt in state.slice_attempts)
     own = next((end for end in ends if end.key == IDLE and was_declared), None)
-    if own is not None:
-        return _idle_end(deployment, idle, own.at, f"idle for {own.idle_minutes} min; its machine deleted itself")
+    if own is not None and own.at >= (state.started_at or 0.0):
+        how = f"idle for {own.idle_minutes} min; its machine deleted itself"
+        return _idle_end(deployment, state, observed, own.at, how)
     # The record would say that it was idle.
     if any(end.names_key for end in ends):
         return None
@@ -197,12 +219,12 @@ def _deduced_idle(
     since = max((a.granted_at for a in attempts if a.granted_at is not None), default=now)
     at = max(since, state.serving_since or 0.0, state.used_at or 0.0, state.started_at or 0.0) + idle.seconds
     if deleted_at is None:
-        return None if now < at else _idle_end(deployment, idle, at, "deduced, because its machine is gone")
+        return None if now < at else _idle_end(deployment, state, observed, at, "deduced, because its machine is gone")
     # A run saw it serve, and saw its last request, somewhat later than the machine did.
     if deleted_at < at - idle.seconds * _NEWS:
         return None
     how = f"deduced, because its machine was deleted at {_clock(deleted_at)} by Google's times"
-    return _idle_end(deployment, idle, deleted_at, how)
+    return _idle_end(deployment, state, observed, deleted_at, how)
 
 
 def _was_deleted(attempt: Attempt, deployment: Deployment, observed: Observed) -> bool:
@@ -218,8 +240,20 @@ def _was_deleted(attempt: Attempt, deployment: Deployment, observed: Observed) -
     return attempt.provisioning is not Provisioning.SPOT and not is_over
 
 
-def _idle_end(deployment: Deployment, idle: IdleLimit, at: float, how: str) -> PastEnd:
-    return PastEnd(at=at, why=f"lifecycle.idle: {idle.text}; {how}", profile=deployment.written)
+def _idle_end(deployment: Deployment, state: State, observed: Observed, at: float, how: str) -> PastEnd | None:
+    """Return the end of what was idle, or None once its hours have begun again since."""
+    idle, until = deployment.lifecycle.idle, _opening_after(deployment, state, at)
+    if until is not None and until <= observed.at:
+        return None
+    why = f"lifecycle.idle: {idle.text if idle is not None else ''}; {how}"
+    return PastEnd(at=at, why=why, profile=deployment.written, until=until)
+
+
+def _opening_after(deployment: Deployment, state: State, at: float) -> float | None:
+    """Return when its hours begin next after this time; None without hours, or if its end comes before."""
+    hours, end = deployment.lifecycle.hours, _end_time(deployment, state)
+    opening = None if hours is None else next_opening(hours, at)
+    return None if opening is None or (end is not None and end <= opening) else opening
 
 
 def _end_time(deployment: Deployment, state: State) -> float | None:
@@ -245,8 +279,8 @@ def _ended(deployment: Deployment, at: float) -> PastEnd:
     return PastEnd(at=at, why=f"lifecycle.end: {end.text if end is not None else ''}", profile=deployment.written)
 
 
-def _closed(deployment: Deployment, at: float) -> PastEnd:
+def _closed(deployment: Deployment, state: State, at: float) -> PastEnd:
     hours = deployment.lifecycle.hours
     assert hours is not None
-    why = f"lifecycle.hours: {hours.text}"
-    return PastEnd(at=at, why=why, profile=deployment.written, until=next_opening(hours, at))
+    why, until = f"lifecycle.hours: {hours.text}", _opening_after(deployment, state, at)
+    return PastEnd(at=at, why=why, profile=deployment.written, until=until)

@@ -64,8 +64,11 @@ def past_end(name: str, end: PastEnd) -> str:
     """Return that a deployment has ended or is outside of its hours, and what starts it again."""
     if end.until is None:
         return f"{name} ended at {moment(end.at)} ({end.why}). `tpudeploy apply -start` starts it again."
-    starts = f"The first `apply` from {moment(end.until)} on starts it, and so does `apply -watch`"
-    return f"{name} is outside of its hours since {moment(end.at)} ({end.why}). {starts}."
+    is_closed = end.key == "lifecycle.hours"
+    situation = "is outside of its hours" if is_closed else "is down"
+    by_hand = "" if is_closed else " `tpudeploy apply -start` starts it now."
+    starts = f"The first `apply` from {moment(end.until)} on starts it, and so does `apply -watch`.{by_hand}"
+    return f"{name} {situation} since {moment(end.at)} ({end.why}). {starts}"
 
 
 def ago(seconds: float) -> str:

@@ -59,7 +59,8 @@ def line(event: events.Event, paint: Paint, *, like: str = "") -> str:
 
 def _end_text(event: events.EndPassed | events.HoursBegan) -> str:
     if isinstance(event, events.HoursBegan):
-        return f"Hours started ({event.why}): starting"
+        after = "" if event.why.startswith("lifecycle.hours") else "after "
+        return f"Hours started ({after}{event.why}): starting"
     return f"End reached ({event.why}): deleting its slices"
 
 

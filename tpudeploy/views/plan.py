@@ -329,6 +329,9 @@ def _cost(change: Change, paint: Paint) -> Iterator[str]:
     yield from (paint.dim(f"        # {line}") for line in _end(change))
 
 
+_BY_MACHINE = "its machine deletes it, if its service account may; else the next `apply`"
+
+
 def _end(change: Change) -> Iterator[str]:
     """Yield when a new slice ends, what it costs until then, and who ends it; or that nothing does."""
     if change.action is not Action.CREATE or change.replica == ROUTER:
@@ -338,21 +341,25 @@ def _end(change: Change) -> Iterator[str]:
     if end is idle is hours is None and change.max_run_seconds is None:
         price = "" if usd is None else f"; {words.daily(usd)} at list price"
         yield f"it has no end: only `tpudeploy destroy` stops it{price} (lifecycle.end)"
-    by_machine = "its machine deletes it, if its service account may; else the next `apply`"
-    by_runs = "by the next `apply`, or by `apply -watch` while that runs; nothing else does"
     if end is not None:
         when = f"at {end}" if _is_moment(end) else f"{end} after it first serves"
         price = "" if usd is None else f", {words.daily(usd)} until then"
-        yield f"it ends {when}{price}: {by_machine}"
-    if idle is not None and change.sees_all_requests:
-        yield f"it ends after {idle} without a request: {by_machine}"
-    elif idle is not None:
-        # A machine of several sees a part of the requests.
-        yield f"it ends once no replica had a request for {idle}: {by_runs}"
+        yield f"it ends {when}{price}: {_BY_MACHINE}"
+    if idle is not None:
+        yield _idle_end(change, str(idle), has_hours=hours is not None)
     if hours is not None:
-        yield f"it runs {hours}: at their end, {by_machine}"
+        yield f"it runs {hours}: at their end, {_BY_MACHINE}"
         yield from _month_of_hours(str(hours), change.usd_per_hour_most or usd, change.after.get("budget.month"))
         yield "in its hours, `apply -watch` or a scheduled `apply` starts it again; nothing else does"
+
+
+def _idle_end(change: Change, idle: str, *, has_hours: bool) -> str:
+    until = ", until its hours begin again" if has_hours else ""
+    if change.sees_all_requests:
+        return f"it ends after {idle} without a request{until}: {_BY_MACHINE}"
+    # A machine of several sees a part of the requests.
+    by_runs = "by the next `apply`, or by `apply -watch` while that runs; nothing else does"
+    return f"it ends once no replica had a request for {idle}{until}: {by_runs}"
 
 
 def _month_of_hours(text: str, usd_per_hour: float | None, budget: Json) -> Iterator[str]:

@@ -53,7 +53,7 @@ class LifecycleSpec(Section):
         None,
         description="The deployment ends after this time without a request, as with `end`. The engine's own counter "
         "decides, minus tpudeploy's checks. It never ends while a request runs, nor "
-        "during a start or a change. Default: null, never.",
+        "during a start or a change. With `hours`, it starts again at their next opening. Default: null, never.",
         examples=["30m"],
     )
     hours: RunHours | None = Field(
