@@ -205,6 +205,7 @@ _ROWS: Mapping[str, Feature] = {
     ),
     "notify": Feature(companion="companion", documents="documents"),
     "support": Feature(
+        operations={"support_bundle": "operation"},
         commands={
             "support-bundle": FeatureCommand(
                 group="Operate",

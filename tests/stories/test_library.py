@@ -95,6 +95,7 @@ IN_OTHER_STORIES = {
     "ab_propose",
     "compile",
     "draft_profile",
+    "support_bundle",
     "ab_result",
     "tune",
     "tune_result",

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from tpudeploy.features.intake.operation import draft_profile as _draft_profile
     from tpudeploy.features.rehearsal.operation import Rehearsal as Rehearsal
     from tpudeploy.features.rehearsal.operation import rehearse as _rehearse
+    from tpudeploy.features.support.operation import support_bundle as _support_bundle
     from tpudeploy.features.tune.operation import Tuned as Tuned
     from tpudeploy.features.tune.operation import tune as _tune
     from tpudeploy.features.tune.operation import tune_result as _tune_result
@@ -82,5 +83,6 @@ class FeatureMethods:
         compare = _compare
         recommend = _recommend
         compile = _compile
+        support_bundle = _support_bundle
         tune = _tune
         tune_result = _tune_result

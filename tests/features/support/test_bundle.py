@@ -5,7 +5,10 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
+import pytest
 from command_line import PROFILE, Open
+
+import tpudeploy as td
 
 TOKEN = "hf_AbcDefGhiJklMnoPqrStu"
 PRIVATE = """\
@@ -51,3 +54,31 @@ def test_what_cannot_be_read_is_in_the_archive_as_the_error(cli: Open) -> None:
     texts = texts_in(at.folder / "b.tar.gz")
     assert texts["state.json"].startswith("not read: ")
     assert "google/gemma-4-E2B-it" in texts["profile.yaml"]
+
+
+def test_without_a_profile_it_takes_the_only_one_that_is_deployed(cli: Open) -> None:
+    at = cli()
+    profile = at.write()
+    assert at.run("support-bundle", "-o", "only.tar.gz").code == 0
+    at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    unclear = at.run("support-bundle")
+    assert unclear.code == 1
+    assert "2 profiles" in unclear.err
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert at.run("support-bundle").code == 0
+    assert (at.folder / "gemma-support.tar.gz").exists()
+    assert not (at.folder / "other-support.tar.gz").exists()
+
+
+def test_a_program_writes_the_same_archive(cli: Open) -> None:
+    at = cli(secrets={"hf-token": TOKEN, "our-company-key": "sk-AbCdEf0123456789xyz"})
+    profile = at.write(MINE)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    with td.Workspace.open(at.folder, clock=at.clock) as workspace:
+        (path,) = workspace.support_bundle(at.folder / profile).files
+        assert path == at.folder / "gemma-support.tar.gz"
+        texts = texts_in(path)
+        assert not [name for name, text in texts.items() if text.startswith("not read") or not text.strip()]
+        assert not [private for private in (TOKEN, "sk-AbCdEf", "our-company-key") if private in str(texts)]
+        with pytest.raises(td.errors.UsageError, match="exists"):
+            workspace.support_bundle(at.folder / profile)

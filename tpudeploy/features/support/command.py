@@ -1,144 +1,46 @@
 """Collect what explains a deployment in a redacted archive: versions, profile, state, status, plan, history, boot logs.
 
 It has no value of a secret, and no address, account, project or bucket, as far as they are recognized: read it before
-you send it. Nothing is sent. What can't be read is in the archive as the error.
+you send it. Nothing is sent. What can't be read is in the archive as the error. Without PROFILE, it's the folder's only
+profile, or the only one that is deployed.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
-import tarfile
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
-from tpudeploy.adapters.state.disk import Folder
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.operation_command import show
 from tpudeploy.domain import exits
-from tpudeploy.domain.errors import TpudeployError, UsageError
-
-if TYPE_CHECKING:
-    from tpudeploy.loading import Profile
-    from tpudeploy.workspace import Workspace
-
-_MOST = 2 << 20  # characters of one file; of a longer text, the end
-_LONG = 8  # characters; a shorter value of a variable is a setting
-_PLAIN_WORDS = frozenset({"default", "main", "none", "null", "true", "false"})
+from tpudeploy.domain.errors import UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    options.profile(parser)
+    options.profile(parser, is_required=False)
     parser.add_argument("-o", "--output", metavar="FILE", help="The archive (default: NAME-support.tar.gz).")
     options.backend(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.operations.written_files import WrittenFiles
-
-    (profile,) = context.load([args.profile], args)
-    name = profile.spec.name
-    path = context.folder / (args.output or f"{name}-support.tar.gz")
-    taken = UsageError(f"{path} exists.", hint="Name a file that doesn't exist yet: -o FILE.")
-    if path.exists():
-        raise taken
-    workspace = context.workspace([args.profile])
-    texts = {file: _text_of(read) for file, read in _readers(workspace, profile).items()}
-    content = archive(f"{name}-support", redacted(texts, _names(workspace, profile)))
-    try:
-        is_new = Folder.for_file(path, here=context.folder).create(path.name, content, is_private=True)
-    except OSError as cause:
-        raise UsageError(f"{path} cannot be written: {cause.strerror}.") from cause
-    if not is_new:
-        raise taken
-    if args.json:
-        context.reply.set(WrittenFiles(files=(path,)).to_dict())
-    else:
-        message = f"Wrote {path}: {', '.join(texts)}."
-        context.terminal.data(f"{message} Read it before you send it: a text can hold what no rule recognizes.")
+    path = args.profile or _only_profile(args, context)
+    (profile,) = context.load([path], args)
+    output = context.folder / (args.output or f"{profile.spec.name}-support.tar.gz")
+    show(context.workspace([path]).support_bundle(profile, output), context)
+    context.terminal.explain("Read it before you send it: a text can hold what no rule recognizes.")
     return exits.SUCCESS
 
 
-def _readers(workspace: Workspace, profile: Profile) -> Mapping[str, Callable[[], str]]:
-    """Return what reads each file of the archive."""
-    import json
-
-    name = profile.spec.name
-
-    def document(value: Mapping[str, object]) -> str:
-        return json.dumps(value, indent=2, ensure_ascii=False, default=str)
-
-    def logs() -> str:
-        lines = workspace.boot_logs(name).items()
-        return "\n".join(f"== {machine}\n" + "\n".join(own) for machine, own in lines)
-
-    return {
-        "versions.txt": _versions,
-        "profile.yaml": lambda: str(workspace.render(profile, "profile")),
-        "plan.txt": lambda: str(workspace.plan([profile])),
-        "status.json": lambda: document(workspace.status([profile], details=True, timeline=True).to_dict()),
-        "state.json": lambda: str(workspace.state_pull(name)),
-        "history.json": lambda: document(workspace.state_history(name).to_dict()),
-        "boot.log": logs,
-    }
-
-
-def _text_of(read: Callable[[], str]) -> str:
-    """Return what is read, or the error by which it can't be."""
-    try:
-        return read()[-_MOST:]
-    except TpudeployError as error:
-        return f"not read: {error.message}"
-
-
-def _versions() -> str:
-    import platform
-    import sys
-    from importlib.metadata import PackageNotFoundError, version
-
-    from tpudeploy.version import VERSION
-
-    lines = [f"tpudeploy {VERSION}", f"Python {sys.version.split()[0]}", platform.system()]
-    for package in ("google-api-python-client", "google-cloud-tpu", "jinja2", "pyyaml", "requests"):
-        try:
-            lines.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            lines.append(f"{package} is not installed")
-    return "\n".join(lines)
-
-
-def _names(workspace: Workspace, profile: Profile) -> dict[str, str]:
-    """Return the names of the operator's own things, with what the archive calls them."""
-    placement, spec = profile.spec.placement, profile.spec
-    own = {
-        str(placement.project or ""): "PROJECT",
-        _text_of(lambda: workspace.adapters.project() or ""): "PROJECT",
-        str(placement.service_account or ""): "SERVICE-ACCOUNT",
-        str(placement.reservation or ""): "RESERVATION",
-        str(placement.network.network or ""): "NETWORK",
-        str(placement.network.subnetwork or ""): "SUBNETWORK",
-        **{str(value): "LABEL" for value in placement.labels.values()},
-        **{str(secret): "SECRET-NAME" for secret in spec.secrets.values()},
-        **{str(value): "VALUE" for value in spec.serving.env.values() if len(str(value)) > _LONG},
-    }
-    return {text: name for text, name in own.items() if len(text) > 1 and text.lower() not in _PLAIN_WORDS}
-
-
-def redacted(texts: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts as they may be sent."""
-    from tpudeploy.boot_log.export import redact
-    from tpudeploy.features.support.addresses import without_addresses
-
-    return {file: without_addresses(redact(text, names)) for file, text in texts.items()}
-
-
-def archive(folder: str, texts: Mapping[str, str]) -> bytes:
-    """Return a tar.gz with these files, whose times and owners say nothing."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for file, text in texts.items():
-            content = text.encode()
-            member = tarfile.TarInfo(f"{folder}/{file}")
-            member.size, member.mode = len(content), 0o600
-            tar.addfile(member, io.BytesIO(content))
-    return buffer.getvalue()
+def _only_profile(args: argparse.Namespace, context: Context) -> str:
+    """Return the folder's only profile, or the only one that is deployed. Raise `errors.UsageError` for several."""
+    paths = context.expand_folders(["."])
+    if len(paths) == 1:
+        return paths[0]
+    names = {path: context.read(path, args).spec.name for path in paths}
+    deployed = {state.deployment for state in context.workspace(paths).states()}
+    of_states = [path for path, name in names.items() if name in deployed]
+    if len(of_states) == 1:
+        return of_states[0]
+    raise UsageError(
+        f"This folder has {len(paths)} profiles.", hint=f"Name one: tpudeploy support-bundle {(of_states or paths)[0]}"
+    )
