@@ -52,6 +52,7 @@ _ROWS: Mapping[str, Feature] = {
             "benchmark_trend": "trend_operation",
             "compare": "compare_operation",
             "recommend": "recommend_operation",
+            "recommend_models": "recommend_models_operation",
         },
         commands={
             "bench": FeatureCommand(
@@ -66,7 +67,7 @@ _ROWS: Mapping[str, Feature] = {
             ),
             "recommend": FeatureCommand(
                 group="Measure",
-                summary="Recommend a slice and a profile for a workload.",
+                summary="Recommend a slice and a profile for a workload, or compare models for it.",
                 module="recommend_command",
             ),
         },
@@ -76,6 +77,7 @@ _ROWS: Mapping[str, Feature] = {
             "BenchmarkTrend": "trend_operation",
             "Compared": "compare_operation",
             "Recommended": "recommend_operation",
+            "RecommendedModels": "recommend_models_operation",
         },
         documents="documents",
         tools="tools",

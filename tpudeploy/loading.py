@@ -37,10 +37,19 @@ class ProfileSource:
 
 
 @frozen
+class ProfileText:
+    """The text that a profile was made from, the settings on top, and the environment, None for the process's own."""
+
+    text: str
+    sets: tuple[str, ...]
+    environment: Mapping[str, str] | None
+
+
+@frozen
 class Profile(Checked):
     """A valid profile. `spec` is its contents, `warnings` are what to consider."""
 
-    source: ProfileSource | str | None = field(default=None, compare=False, repr=False)
+    source: ProfileSource | ProfileText | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def load(
@@ -118,9 +127,10 @@ class Profile(Checked):
         from tpudeploy.domain.frozen import replace
 
         reader = Remembered(text, beside="", name="profile.yaml")
+        source = ProfileText(text=text, sets=tuple(_settings(set)), environment=environment)
         environment = os.environ if environment is None else environment
-        checked = parse(reader.name, reader, sets=_settings(set), environment=environment, engine=engine)
-        return cls._from_checked(replace(checked, reader=FileReader()), text)
+        checked = parse(reader.name, reader, sets=source.sets, environment=environment, engine=engine)
+        return cls._from_checked(replace(checked, reader=FileReader()), source)
 
     @classmethod
     def from_mapping(cls, profile: Mapping[str, object], *, environment: Mapping[str, str] | None = None) -> Self:
@@ -147,13 +157,14 @@ class Profile(Checked):
                     folder=source.folder,
                     engine=engine,
                 )
-            case str(text):
-                return self.from_text(text, set=settings, engine=engine)
+            case ProfileText() as source:
+                sets = [*source.sets, *_settings(settings)]
+                return self.from_text(source.text, set=sets, environment=source.environment, engine=engine)
             case None:
                 raise ValueError("this profile was not loaded from a file or a text")
 
     @classmethod
-    def _from_checked(cls, checked: Checked, source: ProfileSource | str) -> Self:
+    def _from_checked(cls, checked: Checked, source: ProfileSource | ProfileText) -> Self:
         return cls(
             spec=checked.spec,
             origins=checked.origins,

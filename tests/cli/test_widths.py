@@ -54,6 +54,10 @@ COMMANDS = {
     "compare": (("compare", *RUNS), ("compare", "RUN", RUNS[0])),
     "operating_points": (("recommend", "-run", RUNS[0]),),
     "recommend": (("recommend", G, "-users", "4", "-context", "1024", "-output", "128", "-budget", "1"),),  # no profile
+    "recommend_models": (
+        ("recommend", G, "-model", "Qwen/Qwen3-8B", "-model", "a/b", "-users", "4", "-context", "1024", "-output", "9"),
+        ("recommend", G, "-model", "a/b", "-users", "4", "-context", "1024", "-output", "128", "-budget", "1"),
+    ),
     "rehearse": (("rehearse", "-dry-run", "-max-cost", "5"), ("rehearse", "-auto-approve")),
     "state_list": (("state", "list"),),
     "state_show": (("state", "show", "gemma"),),

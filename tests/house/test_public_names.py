@@ -69,7 +69,10 @@ def test_a_profile_is_made_from_a_text_or_a_mapping_and_changed_by_settings() ->
     from_text = td.Profile.from_text(text)
     from_mapping = td.Profile.from_mapping(yaml.safe_load(text))
     assert from_text.spec == from_mapping.spec == td.Profile.load(PROFILE).spec
-    assert from_text.with_settings({"serving.max_model_len": 8192}).spec.serving.max_model_len == 8192
+    longer = from_text.with_settings({"serving.max_model_len": 8192})
+    assert longer.spec.serving.max_model_len == 8192
+    both = longer.with_settings({"serving.max_num_seqs": 7}).spec.serving
+    assert (both.max_model_len, both.max_num_seqs) == (8192, 7), "what was set before stays set"
     with pytest.raises(td.errors.ProfileInvalid) as caught:
         td.Profile.from_text("version: 1\nnmae: x\n")
     assert any(problem.location and problem.location.line == 2 for problem in caught.value.diagnostics)

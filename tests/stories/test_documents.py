@@ -66,6 +66,11 @@ SERVING: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("comparison", 0, ("compare", "agent-e2b-v6e-1", "agent-e2b-v6e-4")),
     ("operating", 0, ("recommend", "-run", "agent-e2b-v6e-1")),
     ("recommendation", 0, ("recommend", "gemma.yaml", "-users", "4", "-context", "1024", "-output", "128")),
+    (
+        "model-recommendations",
+        0,
+        ("recommend", "gemma.yaml", "-model", "a/b", "-users", "4", "-context", "1024", "-output", "128"),
+    ),
     ("tune", 0, ("tune", "gemma.yaml", "-dry-run", "-max-cost", "20")),
     ("alerts", 0, ("alerts", "gemma.yaml")),
     ("cost", 0, ("cost", "-group-by", "day")),

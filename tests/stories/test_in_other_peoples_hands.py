@@ -51,7 +51,10 @@ WORDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "query": ((P, "Hi."),),
     "bench": ((P, "--concurrency", "1"),),
     "compare": ((P, "--ab", "serving.block_size=16,32"),),
-    "recommend": (("--users", "4", "--context", "128", "--output", "128", P),),
+    "recommend": (
+        ("--users", "4", "--context", "128", "--output", "128", P),
+        ("--users", "4", "--context", "128", "--output", "128", "--json", "--model", "Qwen/Qwen3-8B", P),
+    ),
     "alerts": ((P,),),
     "diagnose": ((P,), (P, "--json")),
     "chat": ((P,),),

@@ -73,6 +73,11 @@ ROWS: Mapping[str, Row] = {
         options={"users": 4, "context": 1024, "output": 128},
         part=True,
     ),
+    "recommend_models": Row(
+        words=("recommend", G, "-model", "Qwen/Qwen3-8B", "-users", "4", "-context", "1024", "-output", "128"),
+        args=(G, "Qwen/Qwen3-8B"),
+        options={"users": 4, "context": 1024, "output": 128},
+    ),
     "alerts": Row(words=("alerts", G), args=(G,)),
     "cost": Row(words=("cost",)),
     "rehearse": Row(words=("rehearse", "-dry-run", "-max-cost", "5"), options={"max_cost": 5.0, "dry_run": True}),
@@ -191,6 +196,7 @@ REQUIRED: Mapping[str, Mapping[str, Any]] = {
     "drift": {"profiles": G},
     "bench_report": {"out": "page.html"},
     "tune": {"profile": G},
+    "recommend_models": {"users": 4, "context": 1024, "output": 128},
 }
 
 

@@ -91,8 +91,12 @@ def add_argument(parser: argparse.ArgumentParser, argument: Argument) -> None:
         case ArgumentKind.SWITCH:
             options.switch(parser, argument.option_name, argument.help)
         case ArgumentKind.TEXTS if not argument.positional:
-            metavar = argument.metavar
-            options.several(parser, f"--{argument.option_name}", argument.help, metavar=metavar, dest=argument.name)
+            names = {"metavar": argument.metavar, "dest": argument.name}
+            option, variable = (
+                f"--{argument.option_name}",
+                "" if argument.command is None else argument.command.variable,
+            )
+            options.several(parser, option, argument.help, variable=variable, **names)
         case _ if argument.positional:
             _add_positional(parser, argument)
         case _:

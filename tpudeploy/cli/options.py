@@ -43,10 +43,10 @@ def option(parser: argparse.ArgumentParser, name: str, help_: str, *, variable: 
     parser.add_argument(f"--{name}", help=help_, **more)
 
 
-def several(parser: argparse.ArgumentParser, *names_and_help: str, **more: Any) -> None:
+def several(parser: argparse.ArgumentParser, *names_and_help: str, variable: str = "", **more: Any) -> None:
     """Add a repeatable option. Its variable holds one value per line, and these come first."""
     *names, help_ = names_and_help
-    default_values = environment_value(names[-1].removeprefix("--")).splitlines()
+    default_values = environment_value(variable or names[-1].removeprefix("--")).splitlines()
     parser.add_argument(*names, action="append", default=default_values, help=help_, **more)
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tpudeploy.features.benchmark.bench_operation import bench_report as _bench_report
     from tpudeploy.features.benchmark.compare_operation import Compared as Compared
     from tpudeploy.features.benchmark.compare_operation import compare as _compare
+    from tpudeploy.features.benchmark.recommend_models_operation import RecommendedModels as RecommendedModels
+    from tpudeploy.features.benchmark.recommend_models_operation import recommend_models as _recommend_models
     from tpudeploy.features.benchmark.recommend_operation import Recommended as Recommended
     from tpudeploy.features.benchmark.recommend_operation import recommend as _recommend
     from tpudeploy.features.benchmark.runs_operation import BenchmarkRun as BenchmarkRun
@@ -82,6 +84,7 @@ class FeatureMethods:
         operating_points = _operating_points
         compare = _compare
         recommend = _recommend
+        recommend_models = _recommend_models
         compile = _compile
         support_bundle = _support_bundle
         tune = _tune

@@ -53,6 +53,13 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "run": {"run_id": "RUN-00"},
     "compare": {"run_ids": [f"RUN-{number:02d}" for number in range(6)]},
     "recommend": {"profile": "gemma.yaml", "users": 4, "context": 1024, "output": 128},
+    "recommend_models": {
+        "profiles": ["gemma.yaml"],
+        "models": ["Qwen/Qwen3-8B", "Qwen/Qwen3-32B", "google/gemma-4-31B-it"],
+        "users": 4,
+        "context": 1024,
+        "output": 128,
+    },
     "ab_propose": {"profile": "gemma.yaml", "flag": "serving.padding_gap=0,512"},
     "ab_result": {"ab_id": LONG},
     "campaign_result": {"name": LONG},

@@ -14,7 +14,7 @@ from tpudeploy.features.agents.tools import READING, WRITING
 TAKEN = """
 profiles profile emulated colleague name code form type sweep prompt max_tokens run_id run_ids users ttft_seconds usd_per_month
 destroy refresh_only target replace start plan_id wait timeout_seconds operation_id after wait_seconds
-max_bytes set shipped what contains last grid retry proposal_id by max_cost limit_ttft limit_tpot axes questions count
+max_bytes set shipped what contains last grid retry proposal_id by max_cost limit_ttft limit_tpot axes questions count models
 concurrency context output window_seconds duration_seconds flag repeats ab_id tune_id address group_by system model command fix_script
 """
 WRITES = {tool.name for tool in WRITING}

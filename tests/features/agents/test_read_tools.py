@@ -34,6 +34,13 @@ TOOLS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"profile": "gemma.yaml", "users": 4, "context": 1024, "output": 128},
         ("recommend", "--json", "--users", "4", "--context", "1024", "--output", "128", "gemma.yaml"),
     ),
+    "recommend_models": (
+        {"profiles": ["gemma.yaml"], "models": ["Qwen/Qwen3-8B"], "users": 4, "context": 1024, "output": 128},
+        (
+            *("recommend", "--json", "--users", "4", "--context", "1024", "--output", "128"),
+            *("gemma.yaml", "--model", "Qwen/Qwen3-8B"),
+        ),
+    ),
     "query": ({"profile": "gemma.yaml", "prompt": "Hi."}, ("query", "--json", "gemma.yaml", "Hi.")),
 }
 

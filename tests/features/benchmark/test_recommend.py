@@ -11,18 +11,10 @@ from typing import Any
 import pytest
 import yaml
 from command_line import Result, command
+from measured_files import imported_run, measured_cell
 
 Run = Callable[..., Result]
 PROFILE = Path(__file__).parents[3] / "profiles" / "gemma4-e2b-v6e1.yaml"
-AIPERF = {
-    "schema_version": "1.4",
-    "aiperf_version": "0.13.0",
-    "input_config": {"endpoint": {"model_names": ["google/gemma-4-E2B-it"]}},
-    "request_count": {"unit": "requests", "avg": 2000.0},
-    "benchmark_duration": {"unit": "sec", "avg": 60.0},
-    "input_sequence_length": {"unit": "tokens", "avg": 4096.0},
-    "output_sequence_length": {"unit": "tokens", "avg": 256.0},
-}
 
 
 @pytest.fixture
@@ -31,28 +23,6 @@ def run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Run:
     (tmp_path / "e2b.yaml").write_text(PROFILE.read_text())
 
     return partial(command, tmp_path, capfd)
-
-
-def _cell(streams: int, rate: float, first_ms: float) -> Mapping[str, Any]:
-    return {
-        **AIPERF,
-        "input_config": {**AIPERF["input_config"], "load": [{"phase": {"concurrency": streams}}]},  # type: ignore[dict-item]  # a dict of dicts
-        "effective_concurrency": {"unit": "requests", "avg": float(streams)},
-        "request_count": {"unit": "requests", "avg": 60 * rate},
-        "request_throughput": {"unit": "requests/sec", "avg": rate},
-        "output_token_throughput": {"unit": "tokens/sec", "avg": 256 * rate},
-        "time_to_first_token": {"unit": "ms", "avg": first_ms, "p50": first_ms, "p95": first_ms * 2, "count": 200},
-        "request_latency": {"unit": "ms", "avg": 1000 * streams / rate},
-    }
-
-
-def _measured(run: Run, folder: Path, *cells: Mapping[str, Any], slice_type: str = "v6e-1", usd: str = "1.50") -> str:
-    names = [f"cell{n}.json" for n in range(len(cells))]
-    for name, cell in zip(names, cells, strict=True):
-        (folder / name).write_text(json.dumps(cell), encoding="utf-8")
-    result = run("bench", "import", *names, "--type", slice_type, "--usd-per-hour", usd, "--json")
-    assert result.code == 0, result.all
-    return str(json.loads(result.out)["id"])
 
 
 def _options(*more: str, users: int = 64) -> tuple[str, ...]:
@@ -140,12 +110,12 @@ def test_several_replicas_share_the_users_and_all_of_them_are_paid(run: Run, tmp
     costs = [json.loads(result.out)["choices"][0]["usd_per_month"] for result in results]
     assert costs[1] == pytest.approx(3 * costs[0])
     # A run that measured one server is evidence for one.
-    _measured(run, tmp_path, _cell(64, 20.0, 400.0))
+    imported_run(run, tmp_path, measured_cell(64, 20.0, 400.0))
     assert yaml.safe_load(run(*_options("--set", "replicas=3")).out)["replicas"] == 1
 
 
 def test_a_run_that_serves_it_decides_though_memory_says_a_smaller_slice_would_do(run: Run, tmp_path: Path) -> None:
-    own = _measured(run, tmp_path, _cell(64, 20.0, 400.0), slice_type="v6e-4", usd="5.00")
+    own = imported_run(run, tmp_path, measured_cell(64, 20.0, 400.0), slice_type="v6e-4", usd="5.00")
     result = run(*_options("--ttft", "1s"))
     assert f"v6e-4, about $3,650 a month  (run {own})" in result.err
     assert "the first token within 0.8 s" in result.err
@@ -153,7 +123,7 @@ def test_a_run_that_serves_it_decides_though_memory_says_a_smaller_slice_would_d
 
 
 def test_a_run_that_is_too_slow_or_too_dear_is_named_with_its_reason(run: Run, tmp_path: Path) -> None:
-    own = _measured(run, tmp_path, _cell(64, 20.0, 400.0))
+    own = imported_run(run, tmp_path, measured_cell(64, 20.0, 400.0))
     slow, dear = run(*_options("--ttft", "1s")), run(*_options("--ttft", "500ms"))
     assert f"(run {own})" in slow.err
     assert f"not run {own} on v6e-1: the first token takes 0.8 s" in dear.err
@@ -179,8 +149,13 @@ def test_an_engine_without_arithmetic_is_recommended_no_slice_and_refused_none(r
 
 
 def test_operating_points_are_found_by_the_rules_they_name(run: Run, tmp_path: Path) -> None:
-    cells = [_cell(1, 1.0, 100.0), _cell(8, 7.0, 130.0), _cell(64, 18.0, 600.0), _cell(256, 18.2, 5000.0)]
-    own = _measured(run, tmp_path, *cells)
+    cells = [
+        measured_cell(1, 1.0, 100.0),
+        measured_cell(8, 7.0, 130.0),
+        measured_cell(64, 18.0, 600.0),
+        measured_cell(256, 18.2, 5000.0),
+    ]
+    own = imported_run(run, tmp_path, *cells)
     result = run("recommend", "--run", own[:-1])
     points = {line.split()[0]: line.split()[1] for line in result.out.splitlines() if " streams  " in line}
     assert points == {"latency": "8", "balanced": "8", "throughput": "64"}

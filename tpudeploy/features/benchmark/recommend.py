@@ -9,18 +9,21 @@ Why: decision 37 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 from tpudeploy import catalog
-from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.catalog.engines import figures_of
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Severity
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.serialization import to_json
-from tpudeploy.features.benchmark.recommendation import HOURS_PER_MONTH, Choice, Recommendation, Workload
-from tpudeploy.features.benchmark.run import Cell, Run
+from tpudeploy.features.benchmark.recommendation import HOURS_PER_MONTH, Basis, Choice, Recommendation, Workload
+from tpudeploy.features.benchmark.run import Cell, Driver, Run, Spread
 from tpudeploy.reconcile import prices
 from tpudeploy.sizing.checks import check
+from tpudeploy.sizing.checks.machine import boot_disk_gib
 from tpudeploy.sizing.search import STAGES_KEY, SizingRemedy, budget_with, host_stages, splits, tunings
 from tpudeploy.sizing.serve import ServingAnswer, ServingCapacity, can_serve
 from tpudeploy.sizing.sweep import fault
@@ -29,6 +32,8 @@ _LENGTH_STEP = 1_024
 _EMULATED = "it was measured on the emulator, where no model runs (--emulated accepts it)"
 _ENGINE_SETTINGS = ("tensor_parallel_size", "data_parallel_size", "max_model_len")
 _STAGES = f"serving.{STAGES_KEY}"
+_HOUR, _MILLION = 3600.0, 1e6
+TTFT, RATE = "the time to the first token", "tokens per second"  # names of what may be unknown
 
 # The deployment of the profile with these settings on top, or the first problem of such a profile.
 DeploymentWith = Callable[[Mapping[str, Json]], Deployment | str]
@@ -60,8 +65,8 @@ def recommend(
     if not choices:
         choices, refused_sizes = _sized_choices(deployment, workload, deployment_with)
         refused += refused_sizes
-    # Of equal price, what was found first: the splits of a slice come best first.
-    choices.sort(key=lambda choice: (choice.usd_per_month is None, choice.usd_per_month or 0.0))
+    # Of equal rank, what was found first: the splits of a slice come best first.
+    choices.sort(key=lambda choice: choice.rank)
     is_sized = isinstance(deployment.budget, HbmBudget)
     return Recommendation(workload=workload, choices=tuple(choices), refused=tuple(refused), is_sized=is_sized)
 
@@ -72,45 +77,125 @@ def _measured_choice(
     """Return the choice that a run supports, or why it supports none."""
     cells = [cell for cell in run.cells if _covers(cell, workload)]
     if not cells:
-        return "it has no trusted cell with that many streams of that length"
+        return _why_uncovered(run)
     cell = min(cells, key=lambda cell: cell.point.sizes)
-    ttft = None if cell.ttft_seconds is None else cell.ttft_seconds.tail
-    if workload.ttft_seconds is not None:
-        if ttft is None:
-            return "it does not have the time to the first token"
-        if ttft > workload.ttft_seconds:
-            return f"the first token takes {ttft:.3g} s"
-    month = None if run.subject.usd_per_hour is None else run.subject.usd_per_hour * HOURS_PER_MONTH
-    if _is_too_expensive(month, workload):
-        return "its price is unknown" if month is None else f"it costs ${month:,.0f} a month"
+    ttft = cell.ttft_seconds
+    slow = "" if workload.ttft_seconds is None else _why_slow(ttft, workload.ttft_seconds)
+    if slow:
+        return slow
     cost = _cost_of_run(run, workload, deployment, deployment_with)
     if isinstance(cost, str):
         return cost
+    settings = _accepted_settings(run, cost, workload, deployment, deployment_with)
+    if isinstance(settings, str):
+        return settings
     streams, context, output = cell.point.sizes
     why = f"measured at {streams:,} streams of {context:,} tokens in and {output:,} out"
     return Choice(
-        settings={**dict(_measured_settings(run, deployment.replicas)), **cost.settings},
+        settings=settings,
         accelerator_type=run.subject.accelerator_type,
-        usd_per_month=month,
-        why=why if ttft is None else f"{why}: the first token within {ttft:.3g} s",
+        usd_per_month=cost.usd_per_month,
+        unknown_prices=cost.unknown_prices,
+        why=why if ttft is None else f"{why}: the first token within {_first_token(ttft)}",
         run=run.id,
         cell=cell,
         is_emulated=run.subject.is_emulated,
+        basis=Basis.BY_OTHERS if run.driver.is_of_others else Basis.MEASURED,
+        source=_source(run),
+        usd_per_million_output_tokens=_usd_per_million(cell, cost.usd_per_month),
+        unknown=tuple(_unknown(cell, cost.usd_per_month)),
+        is_checked=workload.ttft_seconds is None or (ttft is not None and ttft.p95 is not None),
     )
+
+
+def _usd_per_million(cell: Cell, usd_per_month: float | None) -> float | None:
+    """Return the cost of a million output tokens at the rate of a cell, None where rate or price is unknown."""
+    rate = None if cell.figures is None else cell.figures.output_tokens_per_second
+    if not rate or usd_per_month is None:
+        return None
+    return usd_per_month / HOURS_PER_MONTH / _HOUR / rate * _MILLION
+
+
+def _unknown(cell: Cell, usd_per_month: float | None) -> Iterator[str]:
+    """Yield what a measurement doesn't say."""
+    if cell.ttft_seconds is None:
+        yield TTFT
+    elif cell.ttft_seconds.p95 is None:
+        yield f"the 95th percentile of {TTFT}"
+    if cell.figures is None or not cell.figures.output_tokens_per_second:
+        yield RATE
+    if usd_per_month is None:
+        yield "the price"
+
+
+def _why_uncovered(run: Run) -> str:
+    sizes = [(cell.point.context_tokens, cell.point.output_tokens) for cell in run.cells if cell.is_trusted]
+    if sizes and all(None in pair for pair in sizes):
+        return "it does not say how long its prompts and answers were (`bench import --context N` does)"
+    return "it has no trusted cell with that many streams of that length"
+
+
+def _why_slow(ttft: Spread | None, limit: float) -> str:
+    if ttft is None:
+        return "it does not have the time to the first token"
+    return f"the first token takes {_first_token(ttft)}" if ttft.tail > limit else ""
+
+
+def _first_token(ttft: Spread) -> str:
+    return f"{ttft.tail:.3g} s" if ttft.p95 is not None else f"{ttft.tail:.3g} s on average"
+
+
+def _source(run: Run) -> str:
+    day = datetime.fromtimestamp(run.began_at, UTC).strftime("%-d %b %Y")
+    if run.driver.is_of_others:
+        return f"{run.source.partition(';')[0]}, imported {day}"
+    by = "measured" if run.driver is Driver.TPUDEPLOY or not run.source else f"imported from {run.source}"
+    return f"run {run.id}, {by} {day}"
 
 
 def _cost_of_run(run: Run, workload: Workload, deployment: Deployment, deployment_with: DeploymentWith) -> _Cost | str:
-    """Return what keeps a run's profile within the budget: it was paid at its place, and others may grant a slice."""
+    """Return what a run's slice costs, and what keeps its profile within the budget; or why that is impossible.
+
+    What was paid counts, and the list price where that is unknown. Other places than the run's may grant a slice too.
+    """
+    paid = run.subject.usd_per_hour
+    month = None if paid is None else paid * HOURS_PER_MONTH
+    budget = workload.usd_per_month
+    if month is not None and budget is not None and month > budget:
+        return f"it costs ${month:,.0f} a month"
     kind = catalog.accelerator_type(run.subject.accelerator_type)
-    if kind is None or workload.usd_per_month is None:
-        return _Cost(usd_per_month=None, settings={})
+    if kind is None:
+        return (
+            "its price is unknown" if month is None and budget is not None else _Cost(usd_per_month=month, settings={})
+        )
+    if month is not None and budget is None:
+        return _Cost(usd_per_month=month, settings={})
     models = run.subject.provisioning.split(", ") if run.subject.provisioning else []
     on_kind = deployment_with(_slice_settings(deployment, kind))
-    return (
-        on_kind
-        if isinstance(on_kind, str)
-        else _cost(on_kind, kind, models, max(1, len(run.subject.replicas)), workload)
-    )
+    if isinstance(on_kind, str):
+        return on_kind
+    cost = _cost(on_kind, kind, models, max(1, len(run.subject.replicas)), workload)
+    return cost if isinstance(cost, str) or month is None else replace(cost, usd_per_month=month, unknown_prices=0)
+
+
+def _accepted_settings(
+    run: Run, cost: _Cost, workload: Workload, deployment: Deployment, deployment_with: DeploymentWith
+) -> Mapping[str, Json] | str:
+    """Return the settings of a run with which the profile is valid, or why there are none.
+
+    Others' tables don't state the split: it stays the profile's, unless the slice has another number of chips.
+    """
+    settings = {**dict(_measured_settings(run, deployment.replicas)), **cost.settings}
+    budget, key = deployment.budget, "serving.max_model_len"
+    tokens = workload.context_tokens + workload.output_tokens
+    if key not in settings and isinstance(budget, HbmBudget) and budget.engine.max_model_len < tokens:
+        settings[key] = -(-tokens // _LENGTH_STEP) * _LENGTH_STEP
+    changed = deployment_with(settings)
+    kind = catalog.accelerator_type(run.subject.accelerator_type)
+    if isinstance(changed, str) and kind is not None:
+        settings = {**_slice_settings(deployment, kind), **settings}
+        changed = deployment_with(settings)
+    return changed if isinstance(changed, str) else settings
 
 
 def _covers(cell: Cell, workload: Workload) -> bool:
@@ -122,12 +207,6 @@ def _covers(cell: Cell, workload: Workload) -> bool:
         return False
     is_enough = point.concurrency >= workload.users and point.context_tokens >= workload.context_tokens
     return is_enough and point.output_tokens >= workload.output_tokens
-
-
-def _is_too_expensive(usd_per_month: float | None, workload: Workload) -> bool:
-    if workload.usd_per_month is None:
-        return False
-    return usd_per_month is None or usd_per_month > workload.usd_per_month
 
 
 def _measured_settings(run: Run, replicas: int) -> Iterator[tuple[str, Json]]:
@@ -154,6 +233,7 @@ def _sized_choices(
     # The router of several replicas is taken to give each of them an equal share of the users.
     replicas = deployment.replicas
     workload = replace(workload, users=-(-workload.users // replicas))
+    figures = figures_of(deployment.engine)
     for kind in catalog.accelerator_types():
         if kind.hosts > 1 and any(_generation(choice) == kind.generation for choice in choices):
             continue  # a slice of fewer hosts serves it
@@ -183,6 +263,9 @@ def _sized_choices(
                     usd_per_month=cost.usd_per_month,
                     unknown_prices=cost.unknown_prices,
                     why=f"{_at_each(replicas)}{_differences(way)}{capacity.why}",
+                    source=f"the size model, {figures[0].lower()}{figures[1:]}",
+                    unknown=(TTFT, RATE),
+                    is_checked=workload.ttft_seconds is None,
                 )
             )
     return choices, refused
@@ -262,6 +345,10 @@ def _slice_settings(deployment: Deployment, kind: AcceleratorType) -> dict[str, 
         settings[_STAGES] = None
     if kind.generation != deployment.accelerator.generation and "tpu.runtime_version" in deployment.origins:
         settings["tpu.runtime_version"] = None
+    if DEFAULT_BACKEND not in kind.backends and deployment.origin("placement.backend") is None:
+        settings["placement.backend"] = kind.backends[0].value
+    if deployment.origin("tpu.boot_disk_size") is None and boot_disk_gib(deployment) > deployment.boot_disk_gib:
+        settings["tpu.boot_disk_size"] = f"{boot_disk_gib(deployment)}GiB"
     return settings
 
 

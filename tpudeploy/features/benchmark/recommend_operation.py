@@ -6,13 +6,13 @@ says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain import exits
 from tpudeploy.domain.engine import Engine
 from tpudeploy.domain.errors import ConfigError
-from tpudeploy.features.benchmark.recommendation import Recommendation
+from tpudeploy.features.benchmark.recommendation import Basis, Recommendation
 from tpudeploy.features.benchmark.store import stored_runs
 from tpudeploy.operations.declaration import (
     Access,
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from tpudeploy.config.profile import Profile as Checked
     from tpudeploy.domain.deployment import Deployment, Json
     from tpudeploy.domain.pins import Pins
-    from tpudeploy.features.benchmark.recommendation import Choice
+    from tpudeploy.features.benchmark.recommendation import Choice, Workload
+    from tpudeploy.features.benchmark.run import Run
     from tpudeploy.loading import OneProfile, Profile
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
@@ -91,15 +92,12 @@ def recommend(
 ) -> Recommended:
     """Recommend what would serve a workload, and a profile for it, from measured runs; says if there are none.
 
-    `users` are concurrent requests, `context` and `output` tokens of a prompt and of an answer.
+    `users` are concurrent requests, `context` and `output` tokens of a prompt and of an answer. `ttft_seconds` limits
+    the 95th percentile of the time to the first token, `usd_per_month` the cost at list prices; both are positive.
     """
     from tpudeploy import loading
-    from tpudeploy.features.benchmark.recommend import recommend as recommended
     from tpudeploy.features.benchmark.recommendation import Workload
-    from tpudeploy.operations.endpoint import require_completions
 
-    pins = workspace.adapters.pins.read()
-    loaded = loading.judge(loading.profile(profile), pins)
     workload = Workload(
         users=users,
         context_tokens=context,
@@ -107,11 +105,30 @@ def recommend(
         ttft_seconds=ttft_seconds,
         usd_per_month=usd_per_month,
     )
+    pins, runs = workspace.adapters.pins.read(), stored_runs(workspace.adapters).all()
+    return recommended(loading.profile(profile), workload, runs, pins, takes_emulated=emulated)
+
+
+def recommended(
+    profile: Checked, workload: Workload, runs: Iterable[Run], pins: Pins, *, takes_emulated: bool
+) -> Recommended:
+    """Return what would serve the workload instead of a profile's own slice and settings.
+
+    Raise `errors.ConfigError` as `Profile.load` does, and `errors.UsageError` for a server that completes no prompts.
+    """
+    from tpudeploy import loading
+    from tpudeploy.features.benchmark.recommend import recommend as search
+    from tpudeploy.operations.endpoint import require_completions
+
+    loaded = loading.judge(profile, pins)
     deployment = loading.sized(loaded, pins)
     require_completions(deployment, "no run and no size model tells how many requests a slice answers")
-    runs = stored_runs(workspace.adapters).all()
-    recommendation = recommended(
-        deployment, workload, runs, lambda settings: _deployment_with(loaded, settings, pins), takes_emulated=emulated
+    recommendation = search(
+        deployment,
+        workload,
+        runs,
+        lambda settings: _deployment_with(loaded, settings, pins),
+        takes_emulated=takes_emulated,
     )
     best = recommendation.choices[0] if recommendation.choices else None
     text = None if best is None else _profile_for(loaded, best, pins)
@@ -149,58 +166,64 @@ def _profile_for(profile: Checked, choice: Choice, pins: Pins) -> str:
     sentence = deployment_support(deployment).sentence
     text = f"# {sentence}.\n" if sentence else ""
     text += view(changed.spec.name, deployment)
+    if choice.basis is Basis.BY_OTHERS:
+        text = f"# Measured by others: {choice.source}. Their flags aren't stated.\n{text}"
     if choice.is_emulated:
         return f"# From run {choice.run}, measured on the emulator: no figure of it says anything of a TPU.\n{text}"
     return text
 
 
+WORKLOAD = (
+    Argument(
+        name="users",
+        help="Concurrent requests.",
+        kind=ArgumentKind.COUNT,
+        is_required=True,
+        metavar="N",
+        agents=AgentForm(about="requests at once"),
+    ),
+    Argument(
+        name="context",
+        help="Tokens in a prompt.",
+        kind=ArgumentKind.COUNT,
+        command=CommandForm(variable="recommend-context"),
+        is_required=True,
+        metavar="N",
+        agents=AgentForm(about="tokens of a prompt"),
+    ),
+    Argument(
+        name="output",
+        help="Tokens in an answer.",
+        kind=ArgumentKind.COUNT,
+        command=CommandForm(variable="recommend-output"),
+        is_required=True,
+        metavar="N",
+        agents=AgentForm(about="tokens of an answer"),
+    ),
+    Argument(
+        name="ttft_seconds",
+        help="The first token of 95 of 100 requests must arrive within TIME, e.g. 2s.",
+        kind=ArgumentKind.SECONDS,
+        command=CommandForm(option="ttft"),
+        metavar="TIME",
+        agents=AgentForm(about="the limit for the 95th percentile of the time to first token"),
+    ),
+    Argument(
+        name="usd_per_month",
+        help="The most to spend in USD/month, at list prices.",
+        kind=ArgumentKind.AMOUNT,
+        command=CommandForm(option="budget"),
+        metavar="USD",
+        agents=AgentForm(about="at list prices"),
+    ),
+    flag("emulated", "Accept runs measured on the emulator as evidence."),
+)
+
 OPERATION = Operation(
     run=recommend,
     arguments=(
         profile(is_optional_option=True),
-        Argument(
-            name="users",
-            help="Concurrent requests.",
-            kind=ArgumentKind.COUNT,
-            is_required=True,
-            metavar="N",
-            agents=AgentForm(about="requests at once"),
-        ),
-        Argument(
-            name="context",
-            help="Tokens in a prompt.",
-            kind=ArgumentKind.COUNT,
-            command=CommandForm(variable="recommend-context"),
-            is_required=True,
-            metavar="N",
-            agents=AgentForm(about="tokens of a prompt"),
-        ),
-        Argument(
-            name="output",
-            help="Tokens in an answer.",
-            kind=ArgumentKind.COUNT,
-            command=CommandForm(variable="recommend-output"),
-            is_required=True,
-            metavar="N",
-            agents=AgentForm(about="tokens of an answer"),
-        ),
-        Argument(
-            name="ttft_seconds",
-            help="The first token of 95 of 100 requests must arrive within TIME, e.g. 2s.",
-            kind=ArgumentKind.SECONDS,
-            command=CommandForm(option="ttft"),
-            metavar="TIME",
-            agents=AgentForm(about="the limit for the 95th percentile of the time to first token"),
-        ),
-        Argument(
-            name="usd_per_month",
-            help="The most to spend in USD/month, at list prices.",
-            kind=ArgumentKind.AMOUNT,
-            command=CommandForm(option="budget"),
-            metavar="USD",
-            agents=AgentForm(about="at list prices"),
-        ),
-        flag("emulated", "Accept runs measured on the emulator as evidence."),
+        *WORKLOAD,
     ),
     results=(Recommended,),
     access=Access.OFFLINE,

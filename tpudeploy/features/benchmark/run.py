@@ -64,7 +64,13 @@ class Driver(StrEnum):
     INFERENCE_PERF = "inference-perf"
     LLMPERF = "llmperf"
     GRID = "grid"  # a CSV file by another tool
+    GKE_QUICKSTART = "gke-inference-quickstart"  # a table of GKE Inference Quickstart, by Google
     PUBLISHED = "published"  # an article's table
+
+    @property
+    def is_of_others(self) -> bool:
+        """Whether others measured it, on a server of theirs."""
+        return self in {Driver.GKE_QUICKSTART, Driver.PUBLISHED}
 
 
 @frozen

@@ -100,8 +100,8 @@ def _hub_cache_in_memory(deployment: Deployment, host: str | None, size: int | N
 )
 def boot_disk(deployment: Deployment) -> Iterator[Diagnostic]:
     model, path = model_of(deployment), "tpu.boot_disk_size"
-    is_elsewhere = deployment.mirror is None and is_memory(deployment.container, hub_home(deployment.container))
-    weights = 0 if is_elsewhere or model is None else checkpoint_bytes(model)
+    is_elsewhere = _is_hub_in_memory(deployment)
+    weights = _weights_on_disk(deployment)
     disk, needs = deployment.boot_disk_gib * _GIB, weights + _BESIDE_BYTES
     subject = f"A boot disk of {deployment.boot_disk_gib} GiB"
     hint = f"boot_disk_size: {-(-needs // _GIB)}GiB is enough for one version of each."
@@ -113,3 +113,17 @@ def boot_disk(deployment: Deployment) -> Iterator[Diagnostic]:
         yield error(deployment, f"{subject} cannot hold the {gib(weights)} of weights.", path=path, hint=hint)
     elif disk < needs:
         yield warning(deployment, f"{subject} is short: {parts} take about {gib(needs)}.", path=path, hint=hint)
+
+
+def boot_disk_gib(deployment: Deployment) -> int:
+    """Return the size of a boot disk that holds the system, the image, the weights as far as known, and the caches."""
+    return -(-(_weights_on_disk(deployment) + _BESIDE_BYTES) // _GIB)
+
+
+def _weights_on_disk(deployment: Deployment) -> int:
+    model = model_of(deployment)
+    return 0 if model is None or _is_hub_in_memory(deployment) else checkpoint_bytes(model)
+
+
+def _is_hub_in_memory(deployment: Deployment) -> bool:
+    return deployment.mirror is None and is_memory(deployment.container, hub_home(deployment.container))
