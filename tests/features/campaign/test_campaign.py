@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from random import Random
-from typing import Any
 
 import pytest
-from command_line import CommandLine, Open
+from command_line import PROFILE, CommandLine, Open
+from features.campaign.outcome import assert_each_cell_is_measured_once, assert_ledger_is_the_bill, document
 from other_process import holding
 
 from tpudeploy import Workspace
@@ -41,34 +40,6 @@ def at(cli: Open) -> CommandLine:
     at.write(GRID, "grid.yaml")
     at.write(TWO, "two.yaml")
     return at
-
-
-def result(at: CommandLine, *words: str) -> Mapping[str, Any]:
-    output = at.run("campaign", "show", "small", "-json", *words)
-    assert output.code == 0, output.all
-    tree: Mapping[str, Any] = json.loads(output.out)
-    return tree
-
-
-def assert_ledger_is_the_bill(at: CommandLine, *words: str, late: float = 1.0) -> None:
-    """Each slice of the emulator's bill is in the ledger with its time, and nothing else is.
-
-    The end of a slice that Google took is that at which a run noticed it, which may be this many seconds `late`.
-    """
-    rows = json.loads(at.run("cost", "-group-by", "slice", "-json", *words).out)["rows"]
-    ledger = {row["key"]: row["chip_hours"] * 3600 / (4 if "v6e-4" in row["key"] else 1) for row in rows}
-    bill = {row.name: row.ended - row.began for row in at.emulator.bill() if row.ended is not None}
-    assert ledger.keys() == bill.keys()
-    assert all(-1.0 <= ledger[name] - bill[name] <= late for name in bill)
-
-
-def assert_each_cell_is_measured_once(at: CommandLine, count: int, *words: str) -> None:
-    tree = result(at, *words)
-    keys = [cell["key"] for cell in tree["cells"]]
-    assert (len(keys), len(set(keys))) == (count, count)
-    assert (tree["cells_left"], tree["ended_at"] is not None) == (0, True)
-    runs = json.loads(at.run("bench", "list", "-json", *words).out)["runs"]
-    assert sum(each["cells"] for each in runs) == count, "no cell is measured twice"
 
 
 def test_six_deployments_with_two_flags_take_two_slices_which_are_deleted_at_the_end(at: CommandLine) -> None:
@@ -122,7 +93,7 @@ def test_a_server_that_fails_is_recorded_and_stops_nothing(cli: Open) -> None:
     run = at.run("campaign", "grid.yaml", "-auto-approve")
     assert run.code == 0, run.all
     assert "2 of 4 cells measured, 2 failed, 0 left." in run.words
-    failures = {server["label"]: server["failure"] for server in result(at)["servers"]}
+    failures = {server["label"]: server["failure"] for server in document(at, "campaign", "show", "small")["servers"]}
     assert failures["E2B, v6e-4"] is None
     assert "RESOURCE_EXHAUSTED" in failures["E2B, v6e-1"]
     assert at.emulator.billed() == ()
@@ -270,3 +241,46 @@ def test_a_run_that_waited_for_another_leaves_out_what_that_one_measured(at: Com
         assert workspace.campaign(proposal, folder=at.folder).cells_left == 0
     assert_each_cell_is_measured_once(at, 2)
     assert len(at.emulator.bill()) == bill, "no slice was requested for it"
+
+
+TWO_SLICES = TWO.replace("chips: 12\n", "slices: [v6e-1, v6e-4]\n")
+
+
+def most_chips_at_once(at: CommandLine) -> int:
+    bill = at.emulator.bill()
+    sizes = [(row.began, row.ended or row.began, 4 if "v6e-4" in row.name else 1) for row in bill]
+    return max(sum(size for began, ended, size in sizes if began <= moment < ended) for moment, _, _ in sizes)
+
+
+@pytest.mark.parametrize(("limit", "most"), [(4, 4), (8, 5)], ids=["room for one slice", "room for both"])
+def test_without_chips_lanes_fill_the_quota_of_their_generation(cli: Open, limit: int, most: int) -> None:
+    quota = [{"class": "preemptible", "limit": limit, "region": "us-east5"}]
+    at = cli(boot={"boot_seconds": 5}, quota=quota)
+    at.write(PROFILE.replace(", europe-west4-a]", "]"))
+    at.write(TWO_SLICES, "grid.yaml")
+    run = at.run("campaign", "grid.yaml", "-auto-approve")
+    assert run.code == 0, run.all
+    assert f"at the same time: {limit} v6e chips (Google's quota)" in run.words
+    assert most_chips_at_once(at) == most
+    assert_each_cell_is_measured_once(at, 4)
+
+
+def test_a_slice_above_the_quota_of_every_place_cannot_run_unless_the_grid_sets_a_limit_of_its_own(cli: Open) -> None:
+    at = cli(quota=[{"class": "preemptible", "limit": 2, "zone": "*"}])
+    at.write()
+    at.write(TWO_SLICES, "grid.yaml")
+    run = at.run("campaign", "grid.yaml")
+    assert "v6e-4 has 4 chips, and Google's quota is 2 (`chips` sets a limit of your own) (grid.yaml:6)" in run.words
+    assert "2 servers, 2 cells" in run.words
+    at.write(TWO_SLICES + "chips: 12\n", "grid.yaml")
+    assert "4 servers, 4 cells" in at.run("campaign", "grid.yaml").words
+
+
+def test_a_quota_that_cannot_be_read_limits_nothing_and_is_said(cli: Open) -> None:
+    at = cli(project={"apis_off": ["serviceusage.googleapis.com"]})
+    at.write()
+    at.write(TWO_SLICES, "grid.yaml")
+    run = at.run("campaign", "grid.yaml")
+    assert "Google's quota is unknown, so it limits no lane: " in run.words
+    assert "(Google's quota)" not in run.words
+    assert "chips: N sets a limit of your own" in run.words

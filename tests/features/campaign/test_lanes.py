@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tpudeploy.domain.deployment import Json
+from tpudeploy.domain.frozen import replace
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.report.labels import labels
 from tpudeploy.features.campaign import lanes
+from tpudeploy.features.campaign.chip_limits import ChipLimits
 from tpudeploy.features.campaign.lanes import CampaignLane, CampaignServer, CellTimes, LaneStart
 
 POINT = Point(concurrency=1, context_tokens=16, output_tokens=2)
@@ -34,6 +36,7 @@ def lane(name: str, chips: int, count: int = 2, price: float | None = 1.0) -> Ca
     return CampaignLane(
         name=name,
         type=f"v6e-{chips}",
+        generation="v6e",
         chips=chips,
         usd_per_hour=price,
         usd_per_hour_most=price,
@@ -78,23 +81,23 @@ def test_the_first_start_of_each_program_is_cold_and_the_others_are_warm() -> No
 @pytest.mark.parametrize(
     ("chips", "usd", "running", "names"),
     [
-        (None, None, 0, ["big", "small"]),
-        (12, None, 0, ["big", "small"]),
-        (8, None, 0, ["big"]),
-        (4, None, 1, ["small"]),
-        (3, None, 0, []),
-        (12, 100.0, 0, ["big", "small"]),
-        (12, 3.0, 0, ["big"]),
-        (12, 1.5, 1, []),
-        (12, 1.5, 0, ["small"]),
-        (12, 1.1, 0, []),
+        (None, None, (), ["big", "small"]),
+        (12, None, (), ["big", "small"]),
+        (8, None, (), ["big"]),
+        (12, None, (8,), ["small"]),
+        (3, None, (), []),
+        (12, 100.0, (), ["big", "small"]),
+        (12, 3.0, (), ["big"]),
+        (20, 1.5, (8,), []),
+        (12, 1.5, (), ["small"]),
+        (12, 1.1, (), []),
     ],
     ids=[
         "without limits all start, the longest first",
-        "the quota has room for both",
-        "the quota has room for one",
+        "the chips are enough for both",
+        "the chips are enough for one",
         "the other lane runs",
-        "no lane fits the quota",
+        "the chips are enough for none",
         "the budget has room for both",
         "the budget has room for one",
         "what runs may leave more money",
@@ -103,35 +106,45 @@ def test_the_first_start_of_each_program_is_cold_and_the_others_are_warm() -> No
     ],
 )
 def test_lanes_start_within_the_chips_and_the_budget(
-    chips: int | None, usd: float | None, running: int, names: list[str]
+    chips: int | None, usd: float | None, running: tuple[int, ...], names: list[str]
 ) -> None:
     starts = lanes.next_lanes(
         [lane("small", 4), lane("big", 8, count=3)],
         TIMES,
-        running=running,
-        chips_free=chips,
+        running=[lane(f"runs-{size}", size) for size in running],
+        limits=ChipLimits(together=chips),
         usd_free=usd,
         seconds_left=86400.0,
     )
     assert [each.name for each in starts] == names
 
 
+def test_each_generation_has_its_own_quota_and_its_first_lane_waits_for_none() -> None:
+    """What others use of a quota may become free, so a lane that is alone is requested all the same."""
+    every = [lane("big", 8), lane("small", 4), replace(lane("other", 4), generation="v5e")]
+    limits = ChipLimits(by_generation={"v6e": 8, "v5e": 0})
+    starts = lanes.next_lanes(every, TIMES, running=(), limits=limits, usd_free=None, seconds_left=86400.0)
+    assert [each.name for each in starts] == ["big", "other"]
+    one = lanes.need(every[0], TIMES).likely_seconds
+    assert lanes.makespan(every, TIMES, limits) == pytest.approx(2 * one)
+
+
 def test_a_lane_without_a_price_never_starts_under_a_budget() -> None:
     starts = lanes.next_lanes(
-        [lane("l", 1, price=None)], TIMES, running=0, chips_free=None, usd_free=9.0, seconds_left=9e4
+        [lane("l", 1, price=None)], TIMES, running=(), limits=ChipLimits(), usd_free=9.0, seconds_left=9e4
     )
     assert starts == ()
 
 
 def test_no_end_is_later_than_that_of_the_campaign() -> None:
-    starts = lanes.next_lanes([lane("l", 1)], TIMES, running=0, chips_free=None, usd_free=None, seconds_left=600.0)
+    starts = lanes.next_lanes([lane("l", 1)], TIMES, running=(), limits=ChipLimits(), usd_free=None, seconds_left=600.0)
     assert starts == (LaneStart(name="l", end_minutes=10),)
 
 
 def test_lanes_that_do_not_fit_beside_each_other_follow_each_other() -> None:
     one = lanes.need(lane("a", 8), TIMES).likely_seconds
-    assert lanes.makespan([lane("a", 8), lane("b", 8)], TIMES, 8) == pytest.approx(2 * one)
-    assert lanes.makespan([lane("a", 8), lane("b", 8)], TIMES, 16) == pytest.approx(one)
+    assert lanes.makespan([lane("a", 8), lane("b", 8)], TIMES, ChipLimits(together=8)) == pytest.approx(2 * one)
+    assert lanes.makespan([lane("a", 8), lane("b", 8)], TIMES, ChipLimits(together=16)) == pytest.approx(one)
 
 
 def test_labels_have_what_differs_alone() -> None:

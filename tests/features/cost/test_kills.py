@@ -16,19 +16,11 @@ from typing import Any
 
 import pytest
 from command_line import HAND_MADE, INSTANCE, PROFILE, CommandLine, Killed, Open
+from kills import Kill, put_to
 from promises.extent import is_whole
-from promises.mortal import GROUP_CALL
-
-from tpudeploy.adapters.google.backends import Backends
-from tpudeploy.adapters.google.connect import CloudConnection
-from tpudeploy.adapters.state.local import LocalState
 
 MINUTE, HOUR = 60.0, 3600.0
 SAMPLES = 2
-EFFECTS: Mapping[type, tuple[str, ...]] = {
-    LocalState: ("write", "delete", "enter", "publish"),
-    Backends: ("request", "release", "update", "restart"),
-}
 Act = Callable[[CommandLine], None]
 
 
@@ -158,42 +150,6 @@ SCENARIOS: Mapping[str, Scenario] = {
 
 # After these, no run has seen yet what became of the machines.
 UNSEEN = (_pass, _watch, preempt, lose_state)
-
-
-@dataclass
-class Kill:
-    """Ends the process before its effect of this number, and counts its effects. A killed process does nothing more."""
-
-    at: int | None = None
-    count: int = 0
-
-    def burn(self) -> None:
-        self.count += 1
-        if self.at is not None and self.count > self.at:
-            raise Killed
-
-
-def put_to(patch: pytest.MonkeyPatch, kill: Kill) -> None:
-    """Let each effect of the product burn it."""
-
-    def mortal(whole: Callable[..., Any]) -> Callable[..., Any]:
-        def effect(*args: Any, **values: Any) -> Any:
-            kill.burn()
-            return whole(*args, **values)
-
-        return effect
-
-    for owner, names in EFFECTS.items():
-        for name in names:
-            patch.setattr(owner, name, mortal(getattr(owner, name)))
-    note = CloudConnection._note_exchange
-
-    def note_mortally(self: CloudConnection, method: str, url: str, *reply: Any) -> None:
-        if method != "GET" and GROUP_CALL.search(url):
-            kill.burn()
-        note(self, method, url, *reply)
-
-    patch.setattr(CloudConnection, "_note_exchange", note_mortally)
 
 
 def assert_ledger_is_the_bill(at: CommandLine, late: float) -> None:

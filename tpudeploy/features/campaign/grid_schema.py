@@ -69,7 +69,7 @@ class GridSpec(Section):
     )
     chips: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
         None,
-        description="How many chips may be requested at the same time: the quota. Default: no limit.",
+        description="How many chips all slices may have at the same time. Default: Google's quota of each generation.",
         examples=[12],
     )
     budget: float | None = Field(

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
 from tpudeploy.domain.deployment import Json
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.plan import Effect
 from tpudeploy.features.benchmark.offer import Point
+from tpudeploy.features.campaign.chip_limits import ChipLimits
 from tpudeploy.node.fingerprint import effect
 from tpudeploy.pins import unpinned
 
@@ -76,6 +77,7 @@ class CampaignLane:
 
     name: str
     type: str
+    generation: str
     chips: int
     usd_per_hour: float | None
     usd_per_hour_most: float | None
@@ -126,22 +128,20 @@ class LaneStart:
 
 @frozen
 class LaneRoom:
-    """The chips and the USD that are free, None without a limit, and the minutes until the campaign ends."""
+    """The lanes that run, their limits, the USD that are free, None without a limit, and the minutes until the end."""
 
-    chips: int | None
+    running: tuple[CampaignLane, ...]
+    limits: ChipLimits
     usd: float | None
     minutes: int
 
     def has_chips(self, lane: CampaignLane) -> bool:
-        return self.chips is None or lane.chips <= self.chips
+        return self.limits.has_room(lane.generation, lane.chips, map(_chips, self.running))
 
-    def without(self, lane: CampaignLane, minutes: int) -> LaneRoom:
+    def beside(self, lane: CampaignLane, minutes: int) -> LaneRoom:
         """Return the room beside a lane that ends after this number of minutes."""
-        return LaneRoom(
-            chips=None if self.chips is None else self.chips - lane.chips,
-            usd=None if self.usd is None else self.usd - _most_usd(lane, minutes),
-            minutes=self.minutes,
-        )
+        usd = None if self.usd is None else self.usd - _most_usd(lane, minutes)
+        return replace(self, running=(*self.running, lane), usd=usd)
 
 
 def server_key(attributes: Mapping[str, Json]) -> str:
@@ -210,12 +210,12 @@ def next_lanes(
     waiting: Sequence[CampaignLane],
     cells: CellTimes,
     *,
-    running: int,
-    chips_free: int | None,
+    running: Sequence[CampaignLane],
+    limits: ChipLimits,
     usd_free: float | None,
     seconds_left: float,
 ) -> tuple[LaneStart, ...]:
-    """Return the lanes to start now, the longest first, within the free chips and what the budget has left.
+    """Return the lanes to start now, the longest first, within the limits of chips and what the budget has left.
 
     A lane starts if the budget has room for the worst that it may cost, or, with an earlier end, for well more than it
     is likely to. If it has not and no lane is running, the cheapest one starts with what there is, unless not even its
@@ -223,12 +223,12 @@ def next_lanes(
     """
     starts: list[LaneStart] = []
     needs = {lane.name: need(lane, cells) for lane in waiting}
-    room = LaneRoom(chips=chips_free, usd=usd_free, minutes=int(seconds_left / _MINUTE))
+    room = LaneRoom(running=tuple(running), limits=limits, usd=usd_free, minutes=int(seconds_left / _MINUTE))
     for lane in sorted(waiting, key=lambda each: -needs[each.name].likely_seconds):
         minutes = _start_minutes(lane, needs[lane.name], room)
         if minutes is not None:
             starts.append(LaneStart(name=lane.name, end_minutes=max(1, min(minutes, room.minutes))))
-            room = room.without(lane, minutes)
+            room = room.beside(lane, minutes)
     if starts or running or usd_free is None:
         return tuple(starts)
     for lane in sorted(waiting, key=lambda each: needs[each.name].likely_usd or 0.0):
@@ -260,23 +260,25 @@ def _most_usd(lane: CampaignLane, minutes: int) -> float:
     return (lane.usd_per_hour_most or 0.0) * (minutes * _MINUTE + lane.before_serving) / _HOUR
 
 
-def makespan(lanes: Iterable[CampaignLane], cells: CellTimes, chips: int | None) -> float:
+def makespan(lanes: Iterable[CampaignLane], cells: CellTimes, limits: ChipLimits) -> float:
     """Return the likely seconds until all lanes are over, if each is granted at once and the chips suffice."""
     waiting = sorted(lanes, key=lambda each: -need(each, cells).likely_seconds)
-    running: list[tuple[float, int]] = []
-    now, free = 0.0, chips
+    running: list[tuple[float, CampaignLane]] = []
+    now = 0.0
     while waiting or running:
         for lane in tuple(waiting):
-            if free is None or lane.chips <= free:
+            if limits.has_room(lane.generation, lane.chips, (_chips(each) for _, each in running)):
                 waiting.remove(lane)
-                running.append((now + need(lane, cells).likely_seconds, lane.chips))
-                free = None if free is None else free - lane.chips
+                running.append((now + need(lane, cells).likely_seconds, lane))
         if not running:
             break  # what is left needs more chips than there are
-        running.sort()
-        now, chips_back = running.pop(0)
-        free = None if free is None else free + chips_back
+        running.sort(key=lambda each: each[0])
+        now, _ = running.pop(0)
     return now
+
+
+def _chips(lane: CampaignLane) -> tuple[str, int]:
+    return lane.generation, lane.chips
 
 
 def _starts(server: CampaignServer) -> tuple[float, float]:

@@ -52,6 +52,8 @@ class CampaignProposal(Result):
             "usd_most": plan.most_usd,
             "usd_spent": plan.spent,
             "budget": plan.grid.spec.budget,
+            "chips": plan.limits.together,
+            "quota": dict(plan.limits.by_generation),
             "lanes": [
                 {
                     "deployment": lane.name,
@@ -84,11 +86,17 @@ class CampaignProposal(Result):
             **dict.fromkeys(("cells", "cells_done", "cells_failed", "cells_left"), int),
             **dict.fromkeys(("seconds", "usd_spent"), float),
             **dict.fromkeys(("usd_likely", "usd_most", "budget"), float | None),
+            "chips": {"type": ["integer", "null"], "description": "that all lanes may have at the same time"},
+            "quota": {
+                "type": "object",
+                "additionalProperties": {"type": "integer"},
+                "description": "the chips of each generation that Google's quota has free, where it is the limit",
+            },
             "lanes": [lane],
             "obstacles": [dict.fromkeys(("server", "why"), str)],
             "diagnostics": tuple[Diagnostic, ...],
         }
-        return document("campaign_proposal", keys)
+        return document("campaign_proposal", keys, optional=("chips", "quota"))
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.features.campaign.view import proposal

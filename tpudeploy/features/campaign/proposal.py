@@ -22,6 +22,7 @@ from tpudeploy.features.benchmark.cells import feasible
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.report.labels import labels, text_of
 from tpudeploy.features.campaign import lanes
+from tpudeploy.features.campaign.chip_limits import ChipLimits, QuotaOf, QuotaReading, read_quota
 from tpudeploy.features.campaign.grid import CampaignGrid, Combination
 from tpudeploy.features.campaign.lanes import CampaignLane, CampaignServer, CellTimes, LaneNeed, LaneTurn
 from tpudeploy.features.campaign.measured import Measured
@@ -35,6 +36,7 @@ from tpudeploy.text import words
 
 _HOUR = 3600.0
 _LABEL = "campaign"  # of each slice, and of its lines in the ledger
+_QUOTA_HINT = "chips: N sets a limit of your own"
 _CHECKED_BEFORE = ("model.id", "tpu.type")  # an obstacle is about these, where it is about no value of its own
 # What a campaign decides for each of its deployments.
 _OWN = (
@@ -78,6 +80,7 @@ class CampaignPlan:
     obstacles: tuple[GridObstacle, ...]
     diagnostics: tuple[Diagnostic, ...]
     profiles: Mapping[str, Profile]
+    limits: ChipLimits
     cells: int
     cells_done: int
     cells_failed: int
@@ -101,7 +104,7 @@ class CampaignPlan:
     @property
     def seconds(self) -> float:
         """The likely seconds until all lanes are over, once their slices are granted."""
-        return lanes.makespan(self.busy_lanes, self.times, self.grid.spec.chips)
+        return lanes.makespan(self.busy_lanes, self.times, self.limits)
 
     @property
     def likely_usd(self) -> float | None:
@@ -136,21 +139,28 @@ def propose(
     record: CampaignRecord | None,
     measured: Measured,
     spent: float,
+    quota_of: QuotaOf,
     retries: bool = False,
     load: Callable[[Path], Profile] = Profile.load,
 ) -> CampaignPlan:
     """Return the plan of a grid whose base profile is relative to `folder`, without what is measured.
 
     Servers that failed before are left out too, unless it `retries`. `load` reads the base profile as far as its author
-    is trusted.
+    is trusted. `quota_of` is as for `read_quota`, and called only where the grid has no `chips`.
 
     Raise `errors.ConfigError` for a base that cannot be used, for a value of the grid that no server can have, and
     where the likely cost or time is more than the budget or the end.
     """
     sized = _sized_grid(grid, folder, load)
-    every_lane = sized.lanes
     failures = {} if record is None or retries else record.failures
-    remaining = tuple(replace(lane, turns=tuple(_remaining(lane.turns, measured, failures))) for lane in every_lane)
+
+    def remaining_turns(lane: CampaignLane) -> tuple[LaneTurn, ...]:
+        return tuple(_remaining(lane.turns, measured, failures))
+
+    quota = _quota(grid, sized, [lane.name for lane in sized.lanes if remaining_turns(lane)], quota_of)
+    sized = _within_quota(grid, sized, quota)
+    every_lane = sized.lanes
+    remaining = tuple(replace(lane, turns=remaining_turns(lane)) for lane in every_lane)
     turns, times = tuple(turn for lane in every_lane for turn in lane.turns), _cell_times(grid)
     cells, measured_count = _count(turns), sum(_measured_points(turn, measured) for turn in turns)
     plan = CampaignPlan(
@@ -164,6 +174,7 @@ def propose(
         obstacles=sized.obstacles,
         diagnostics=sized.diagnostics,
         profiles=sized.profiles,
+        limits=quota.limits,
         cells=cells,
         cells_done=measured_count,
         cells_failed=cells - measured_count - sum(_count(lane.turns) for lane in remaining),
@@ -182,6 +193,7 @@ class _SizedGrid:
     obstacles: tuple[GridObstacle, ...]
     diagnostics: tuple[Diagnostic, ...]
     profiles: Mapping[str, Profile]
+    deployments: Mapping[str, Deployment]  # one of each lane, by its name
 
 
 def _sized_grid(grid: CampaignGrid, folder: Path, load: Callable[[Path], Profile]) -> _SizedGrid:
@@ -198,7 +210,41 @@ def _sized_grid(grid: CampaignGrid, folder: Path, load: Callable[[Path], Profile
         obstacles=tuple(dict.fromkeys(obstacles)),
         diagnostics=(*notes, *_unsized(able, by_values)),
         profiles={servers[each.combination.id].key: each.profile for each in able},
+        deployments={each.lane: each.deployment for each in able},
     )
+
+
+def _quota(grid: CampaignGrid, sized: _SizedGrid, busy: Iterable[str], quota_of: QuotaOf) -> QuotaReading:
+    """Return the limit that the grid names, else Google's for the lanes that have something to measure."""
+    if grid.spec.chips is not None:
+        return QuotaReading(limits=ChipLimits(together=grid.spec.chips), most={})
+    return read_quota({name: sized.deployments[name] for name in busy}, quota_of)
+
+
+def _within_quota(grid: CampaignGrid, sized: _SizedGrid, quota: QuotaReading) -> _SizedGrid:
+    """Return the grid without the lanes whose slice no place has the quota for, and with what is not known."""
+    small = {lane.name for lane in sized.lanes if lane.chips > quota.most.get(lane.name, lane.chips)}
+    at = grid.value_at("slices") if grid.spec.slices else grid.at("name")
+    obstacles = [
+        GridObstacle(label=label, why=_over_quota(lane, quota.most[lane.name]), at=at)
+        for lane in sized.lanes
+        if lane.name in small
+        for label in dict.fromkeys(turn.server.label for turn in lane.turns)
+    ]
+    notes = [
+        warning(codes.OUT_OF_RANGE, f"Google's quota is unknown, so it limits no lane: {why}", at, hint=_QUOTA_HINT)
+        for why in quota.unknown
+    ]
+    return replace(
+        sized,
+        lanes=tuple(lane for lane in sized.lanes if lane.name not in small),
+        obstacles=(*sized.obstacles, *obstacles),
+        diagnostics=(*sized.diagnostics, *notes),
+    )
+
+
+def _over_quota(lane: CampaignLane, most: int) -> str:
+    return f"{lane.type} has {lane.chips} chips, and Google's quota is {most} (`chips` sets a limit of your own)"
 
 
 def _cell_times(grid: CampaignGrid) -> CellTimes:
@@ -328,6 +374,7 @@ def _lanes(
         CampaignLane(
             name=name,
             type=own[0].deployment.accelerator.name,
+            generation=own[0].deployment.accelerator.generation,
             chips=own[0].deployment.accelerator.chips,
             usd_per_hour=_first_price(own[0].deployment),
             usd_per_hour_most=prices.dearest_usd_per_hour(own[0].deployment, own[0].deployment.candidates),

@@ -6,7 +6,7 @@ Why: decision 90 in docs/decisions.md.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
@@ -15,9 +15,11 @@ from threading import RLock
 from tpudeploy.adapters.files import read_file
 from tpudeploy.config.reader import MAX_BYTES
 from tpudeploy.config.trust import TRUSTED, Trust
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
 from tpudeploy.domain.events import Event
+from tpudeploy.domain.facts import ApiFacts, Facts, Unknown
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.engine.session import cost_since, holding_lock, states_by_name
 from tpudeploy.features.benchmark.offer import Point
@@ -25,6 +27,7 @@ from tpudeploy.features.benchmark.report.labels import text_of
 from tpudeploy.features.benchmark.run import Cell
 from tpudeploy.features.benchmark.store import stored_runs
 from tpudeploy.features.campaign import lanes
+from tpudeploy.features.campaign.chip_limits import ChipLimits
 from tpudeploy.features.campaign.grid import CampaignGrid, parse_grid
 from tpudeploy.features.campaign.lane_run import LaneOutcome, LaneReport, LaneRun, LaneTask
 from tpudeploy.features.campaign.lanes import CampaignLane, LaneTurn
@@ -100,11 +103,25 @@ class Campaigns:
             record=record,
             measured=measured,
             spent=spent,
+            quota_of=lambda project, backends: self._quota(names, project, backends),
             retries=retry,
             load=load,
         )
         self._check_names(plan, record)
         return plan
+
+    def _quota(self, names: Collection[str], project: str | None, backends: Iterable[Backend]) -> Facts:
+        """Return the quota of a project, and what others use of it than the deployments of these names."""
+        states = states_by_name(self._workspace.adapters.states, names) if names else {}
+        own = {attempt.name for state in states.values() for attempt in state.attempts}
+        facts = self._workspace.adapters.survey.quota(project or self._workspace.project_or_none(), backends)
+
+        def without_own(api: ApiFacts) -> ApiFacts:
+            if isinstance(api.uses, Unknown):
+                return api
+            return replace(api, uses=tuple(use for use in api.uses if use.name not in own))
+
+        return replace(facts, apis={backend: without_own(api) for backend, api in facts.apis.items()})
 
     def _check_names(self, plan: CampaignPlan, record: CampaignRecord | None) -> None:
         """Raise `errors.UsageError` if a lane has the name of a deployment that is not this campaign's: it would delete
@@ -271,12 +288,11 @@ class _CampaignRun:
         return self._keep(lambda record: replace(record, usd=usd, ended_at=ended_at))
 
     def _next(self, waiting: list[CampaignLane], running: list[CampaignLane]) -> tuple[lanes.LaneStart, ...]:
-        chips = self._plan.grid.spec.chips
         return lanes.next_lanes(
             waiting,
             self._plan.times,
-            running=len(running),
-            chips_free=None if chips is None else chips - sum(lane.chips for lane in running),
+            running=running,
+            limits=self._plan.limits,
             usd_free=self._usd_free(but_of=""),
             seconds_left=self._deadline - self._clock.now(),
         )
@@ -337,8 +353,8 @@ class _CampaignRun:
         starts = lanes.next_lanes(
             [lane],
             self._plan.times,
-            running=0,
-            chips_free=None,
+            running=(),
+            limits=ChipLimits(),
             usd_free=self._usd_free(but_of=lane.name),
             seconds_left=self._deadline - self._clock.now(),
         )
@@ -436,7 +452,7 @@ class _CampaignRun:
 
     def _seconds_left(self) -> float:
         remaining = [self._remaining(lane) for lane in self._plan.busy_lanes]
-        return lanes.makespan([lane for lane in remaining if lane.turns], self._plan.times, self._plan.grid.spec.chips)
+        return lanes.makespan([lane for lane in remaining if lane.turns], self._plan.times, self._plan.limits)
 
 
 class _LaneThreads:

@@ -86,8 +86,10 @@ def _effort(plan: CampaignPlan) -> Iterator[str]:
     if not plan.cells_left:
         yield "Nothing is left to measure."
         return
-    chips = "" if spec.chips is None else f", {spec.chips} chips at the same time"
-    yield f"about {words.duration(plan.seconds)} once slices are granted{chips}; at most {spec.end.text}"
+    chips = _chips(plan)
+    yield f"about {words.duration(plan.seconds)} once slices are granted; at most {spec.end.text}"
+    if chips:
+        yield f"at the same time: {chips}"
     likely = "an unknown price" if plan.likely_usd is None else f"about ${plan.likely_usd:.2f}"
     most = "" if plan.most_usd is None else f", at most ${plan.most_usd:.2f}"
     spent = f", beside ${plan.spent:.2f} spent" if plan.spent else ""
@@ -96,6 +98,14 @@ def _effort(plan: CampaignPlan) -> Iterator[str]:
     if spec.accuracy is not None:
         yield f"each server also answers the questions of {spec.accuracy} once"
     yield "at the end all slices of the campaign are deleted"
+
+
+def _chips(plan: CampaignPlan) -> str:
+    """Return how many chips lanes may have at the same time, "" for any number."""
+    if plan.limits.together is not None:
+        return f"{plan.limits.together} chips"
+    parts = [f"{chips} {generation} chips" for generation, chips in plan.limits.by_generation.items()]
+    return f"{', '.join(parts)} (Google's quota)" if parts else ""
 
 
 def _obstacles(obstacles: Sequence[GridObstacle], width: int | None) -> Iterator[str]:
