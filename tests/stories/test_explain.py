@@ -104,6 +104,33 @@ def test_a_programs_unknown_exception_is_not_said_to_be_googles(capsys: Capture)
     assert "Google said" not in page
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "advice"),
+    [
+        (
+            "RuntimeError: Engine core initialization failed. See root cause above.",
+            "server-died",
+            "logs -explain -file",
+        ),
+        ("WARNING [tpu.py:9] Unable to poll the TPU GCE Metadata. Got 404", "harmless", "the metadata server answers"),
+        (
+            "which implies that the global size of its dimension 0 should be divisible by 8, but it is equal to 12",
+            "sharding-uneven",
+            "tensor_parallel_size to one of 1, 2, 4,",
+        ),
+        (
+            "AttributeError: 'Qwen2Config' object has no attribute 'text_config'",
+            "known-fault",
+            "serving.env.MODEL_IMPL_TYPE: vllm",
+        ),
+    ],
+)
+def test_a_pasted_line_of_a_log_is_told_for_what_it_is(capsys: Capture, line: str, code: str, advice: str) -> None:
+    page = " ".join(_screen(capsys, line).split())
+    assert page.startswith(f"{code} ")
+    assert advice in page
+
+
 def test_a_word_that_is_no_code_gets_the_nearest_or_the_way_to_all_of_them(capsys: Capture) -> None:
     assert main(["explain", "Stokout"]) == 1
     assert "Did you mean `stockout`?" in capsys.readouterr().err

@@ -58,6 +58,11 @@ def first_cause(lines: Sequence[LogLine], facts: EngineFacts, *, is_serving: boo
     return log.cause_after_serving() if is_serving else log.cause_before_serving()
 
 
+def is_wrapper(text: str) -> bool:
+    """Return whether a line only reports that another process failed."""
+    return _WRAPPER.search(text) is not None
+
+
 def is_partial(cause: Cause | None) -> bool:
     """Return whether the server serves in spite of it."""
     return cause is not None and any(row.name == cause.signature and not row.ends_server for row in SIGNATURES)

@@ -8,6 +8,7 @@ from inspect import getdoc
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+from tpudeploy.boot_log import cause
 from tpudeploy.domain import errors
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import RefusalScope, Remedy
@@ -80,6 +81,7 @@ def groups() -> dict[str, dict[str, str]]:
         **refusals,
         "Refusals: the rest": {UNKNOWN.kind: _refusal_page(UNKNOWN), **_DETECTED},
         **boots,
+        "Boots: the rest": dict(_CONCLUDED),
     }
 
 
@@ -104,11 +106,21 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-_UNKNOWN_EXCEPTION = (
-    "An unknown error of a program, not of Google Cloud\n\nThe engine writes, in a boot log:\n  {text}\n\nWhat to do: "
-    "Run `tpudeploy diagnose PROFILE`: an earlier line often names the cause. Please report the text, so it can "
-    "be added."
-)
+# What `logs` and `status` conclude of a log that has no row of its own.
+_CONCLUDED: Mapping[str, str] = {
+    cause.DIED: """The server ended, and this line doesn't say why
+
+One process reports here that another one failed. The cause is in an earlier line: the first error of the engine.
+
+What to do: Run `tpudeploy diagnose PROFILE`, or `tpudeploy logs -explain -file LOG` with the whole log. Both name the
+first cause.""",
+    cause.REFUSED: """vLLM refused the configuration, in words that aren't known
+
+What to do: Read vLLM's own sentence: it names the setting. Change it in the profile, or take another serving.image.""",
+    cause.GAVE_UP: """The machine's script gave up before the server started
+
+What to do: Run `tpudeploy logs PROFILE`: the line above the last one names the step.""",
+}
 
 
 def explain_text(text: str) -> tuple[str, str]:
@@ -123,9 +135,30 @@ def explain_text(text: str) -> tuple[str, str]:
 
     code = _named_code(text)
     row = matching_row(text, code)
-    if row is UNKNOWN and re.search(r"\b\w+(?:Error|Exception): ", text):
-        return row.kind, _UNKNOWN_EXCEPTION.format(text=text)
+    if row is UNKNOWN and (page := _engine_page(text)) is not None:
+        return page
     return row.kind, _refusal_page(row, text, classify(text, code).scope)
+
+
+def _engine_page(text: str) -> tuple[str, str] | None:
+    """Return the code and page of a line of an engine that no row knows, None for a text of another kind."""
+    from tpudeploy.boot_log.signatures import HARMLESS
+
+    why = next((why for pattern, why in HARMLESS.items() if pattern.search(text)), None)
+    if why is not None:
+        return "harmless", f"This line is harmless\n\nThe engine writes, in a boot log:\n  {text}\n\nWhy: {why}."
+    if cause.is_wrapper(text):
+        return cause.DIED, _CONCLUDED[cause.DIED]
+    if re.search(r"\b\w+(?:Error|Exception): ", text):
+        title = "An unknown error of a program, not of Google Cloud"
+        return cause.UNKNOWN, f"{title}\n\nThe engine writes, in a boot log:\n  {text}\n\n{_REPORT}"
+    return None
+
+
+_REPORT = (
+    "What to do: Run `tpudeploy diagnose PROFILE`: an earlier line often names the cause. Please report the text, so "
+    "it can be added."
+)
 
 
 def _boot(row: Signature, text: str | None = None) -> str:

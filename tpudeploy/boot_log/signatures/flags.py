@@ -17,6 +17,15 @@ def _heads(match: re.Match[str], _: EngineFacts) -> str:
     return f"{heads} attention heads are shared by the chips: set serving.tensor_parallel_size to one of {fitting}."
 
 
+def _uneven(match: re.Match[str], _: EngineFacts) -> str:
+    size, chips = int(match["size"]), int(match["chips"])
+    fitting = ", ".join(str(n) for n in (1, 2, 4, 8) if size % n == 0 and n < chips)
+    return (
+        f"A dimension of {size} cannot be split over {chips} chips: set serving.tensor_parallel_size to one of "
+        f"{fitting}, and serving.data_parallel_size to use the other chips; or take a newer serving.image."
+    )
+
+
 def _too_long(match: re.Match[str], _: EngineFacts) -> str:
     most = f" to {match['most']} or less" if match["most"] else ""
     return f"Lower serving.max_model_len{most}: the model was trained for no more."
@@ -53,6 +62,21 @@ ROWS: tuple[Signature, ...] = (
         pattern=r"in get_padded_num_heads$|line \d+, in get_padded_num_heads",
         remedy="Choose a divisor or a multiple of the model's KV heads for serving.tensor_parallel_size.",
         example='  File "/workspace/tpu_inference/tpu_inference/utils.py", line 337, in get_padded_num_heads',
+    ),
+    Signature(
+        name="sharding-uneven",
+        what="The chips cannot share a tensor of the model equally",
+        pattern=(
+            r"implies that the global size of its dimension \d+ should be divisible by (?P<chips>\d{1,6}), "
+            r"but it is equal to (?P<size>\d{1,9})"
+        ),
+        remedy=_uneven,
+        # vllm-project/tpu-inference pull request 139
+        example=(
+            "ValueError: One of device_put args was given the sharding of NamedSharding(mesh=Mesh('data': 1, 'model': "
+            "8, axis_types=(Auto, Auto)), spec=PartitionSpec('model', None), memory_kind=device), which implies that "
+            "the global size of its dimension 0 should be divisible by 8, but it is equal to 2 (full shape: (2, 128))"
+        ),
     ),
     Signature(
         name="length-exceeds-model",

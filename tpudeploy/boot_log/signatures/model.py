@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+import re
+
+from tpudeploy.boot_log.settings import EngineFacts
 from tpudeploy.boot_log.signatures.row import Signature
+from tpudeploy.catalog import engines
+
+
+def _fault(match: re.Match[str], _: EngineFacts) -> str:
+    """Return how to avoid a known fault of some releases. The class that fails names it."""
+    name = (match["name"] or match["config"]).removesuffix("Config")
+    fault = next(each for each in engines.FAULTS if name in (each.word, each.architecture.removesuffix("ForCausalLM")))
+    return f"A fault of tpu-inference {fault.first} to {fault.last} ({fault.source}): {fault.fix}."
+
 
 ROWS: tuple[Signature, ...] = (
+    Signature(
+        name="known-fault",
+        what="This release of the engine has a known fault",
+        pattern=(
+            r"'(?P<name>TPUConnectorHMA)' object has no attribute '_kv_transfer_config'"
+            r"|'(?P<config>Qwen2Config)' object has no attribute 'text_config'"
+        ),
+        remedy=_fault,
+        # llm-d pull request 2533; tpu_inference models/jax/qwen2.py
+        example="AttributeError: 'TPUConnectorHMA' object has no attribute '_kv_transfer_config'",
+    ),
     Signature(
         name="model-type-unknown",
         what="The image's transformers does not know this type of model",
