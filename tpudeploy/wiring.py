@@ -239,7 +239,8 @@ class Adapters:
         if self._bucket is None:
             from tpudeploy.adapters.state.local import LocalState
 
-            return LocalState(self._local_folder, self.clock, who=who(), root=self.folder)
+            emulated = self.is_emulated
+            return LocalState(self._local_folder, self.clock, who=who(), root=self.folder, emulated=emulated)
         from tpudeploy.adapters.state.aside import Aside
         from tpudeploy.adapters.state.bucket import BucketState
 

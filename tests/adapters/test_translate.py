@@ -177,6 +177,7 @@ def test_missing_credentials_come_with_the_way_to_log_in() -> None:
     with pytest.raises(errors.Denied) as caught, translate_errors("find Google credentials"):
         raise google.auth.exceptions.DefaultCredentialsError("none found")  # type: ignore[no-untyped-call]  # google-auth annotates no constructor
     assert "gcloud auth application-default login" in caught.value.hint
+    assert "tpudeploy emulator run -- COMMAND" in caught.value.hint, "a newcomer may have no account"
 
 
 def _typed(status: int, content: bytes) -> api.GoogleAPICallError:

@@ -53,7 +53,7 @@ def tried(
         waited=waited,
         **more,
     )
-    LocalState(at.folder / ".tpudeploy", at.clock, who="me@here").record(one)
+    LocalState(at.folder / ".tpudeploy", at.clock, who="me@here", emulated=True).record(one)
 
 
 def reads(at: CommandLine, words: str) -> int:
@@ -394,10 +394,10 @@ def test_of_places_at_one_price_what_was_granted_of_late_comes_first(cli: Open) 
 
 def test_a_log_that_cannot_be_read_hides_no_gate(cli: Open) -> None:
     at = cli()
-    (at.folder / ".tpudeploy" / "zones.jsonl").mkdir(parents=True)
+    (at.folder / ".tpudeploy" / "zones-emulated.jsonl").mkdir(parents=True)
     result = at.run("zones", at.write())
     assert result.code == 0, result.all
-    assert "zones.jsonl cannot be read" in result.words
+    assert "zones-emulated.jsonl cannot be read" in result.words
     assert rows(result.out)[A, "spot"] == "1.40 no limit"
 
 

@@ -49,7 +49,7 @@ def test_a_server_with_nothing_to_do_is_well(cli: Open) -> None:
     assert "requests waiting 0 no requests waiting" in result.words
     assert "KV cache used 0.0% below 85%" in result.words
     assert "preemptions 0 none since the server started" in result.words
-    assert "Nothing is beyond what it should be." in result.out
+    assert "All metrics are within limits." in result.out
     assert "gpu_cache" not in result.all
 
 
@@ -144,7 +144,7 @@ def test_what_is_not_there_or_says_nothing_is_told_so(cli: Open) -> None:
     result = at.run("metrics", "gemma.yaml")
     assert result.code == 0
     assert "keeps no statistics (--disable-log-stats)" in result.words
-    assert "Nothing is beyond" not in result.out
+    assert "within limits" not in result.out
     unreachable = cli(boot={"reachable": False})
     unreachable.run("apply", "-auto-approve", unreachable.write())
     assert "Nothing is reported: external:" in unreachable.run("metrics", "gemma.yaml").words
@@ -160,7 +160,7 @@ def test_whatever_else_answers_there_is_no_server_of_figures(cli: Open, answer: 
         result = at.run("metrics", "gemma")
     assert result.code == 1
     assert "Traceback" not in result.all
-    assert "Nothing is beyond" not in result.out
+    assert "within limits" not in result.out
 
 
 TWO_RANKS = """\

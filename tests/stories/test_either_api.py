@@ -29,7 +29,7 @@ def apis_asked(at: CommandLine) -> set[str]:
 
 
 def history(at: CommandLine) -> Path:
-    return at.folder / ".tpudeploy" / "zones.jsonl"
+    return at.folder / ".tpudeploy" / "zones-emulated.jsonl"
 
 
 def current_slice(at: CommandLine) -> str:

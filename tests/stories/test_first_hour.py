@@ -19,7 +19,7 @@ def test_the_lines_after_init_are_commands_and_no_answers(tmp_path: Path) -> Non
 
 def test_an_interrupt_at_a_question_advises_nothing(tmp_path: Path) -> None:
     with person("init", folder=tmp_path, environment={}) as somebody:
-        somebody.waits_for("Profile to begin with").types(INTERRUPT)
+        somebody.waits_for("Start from profile").types(INTERRUPT)
         assert somebody.stays_to_the_end() == 130
     assert "nothing was done" in somebody.read
     assert "destroy" not in somebody.read

@@ -542,8 +542,8 @@ PLANTS = {
     ".tpudeploy/state/gemma.json": "file",
     ".tpudeploy/state/.gemma.json.new": "file",
     ".tpudeploy/state/earlier": "home",
-    ".tpudeploy/zones.jsonl": "file",
-    ".tpudeploy/ledger.jsonl": "file",
+    ".tpudeploy/zones-emulated.jsonl": "file",
+    ".tpudeploy/ledger-emulated.jsonl": "file",
     ".tpudeploy/pins.lock": "file",
     ".tpudeploy/facts": "home",
     ".tpudeploy/.gitignore": "file",
@@ -647,7 +647,14 @@ def test_what_lies_in_the_projects_own_folder_is_readable_by_its_owner_alone(cli
         ):
             assert at.run(*words).code == 0, words
         modes = _modes(at.folder / ".tpudeploy")
-        assert {path.name for path in modes} >= {"state", "gemma.json", "gemma.lock", "earlier", "zones.jsonl", "facts"}
+        assert {path.name for path in modes} >= {
+            "state",
+            "gemma.json",
+            "gemma.lock",
+            "earlier",
+            "zones-emulated.jsonl",
+            "facts",
+        }
         assert {path: mode for path, mode in modes.items() if mode & 0o077} == {}
         assert _mode(at.folder / "saved.plan") == 0o600
         # Clients that are somebody else read where a deployment answers; the lock file is committed.

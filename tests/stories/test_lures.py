@@ -40,7 +40,7 @@ def test_a_zone_that_preempts_soon_after_it_served_loses_the_next_run_too(cli: O
     at.clock.sleep(600)
     assert at.run(*APPLY).code == 0
     assert Counter(at.requested_zones())[A] == 1
-    history = (at.folder / ".tpudeploy" / "zones.jsonl").read_text("utf-8").splitlines()
+    history = (at.folder / ".tpudeploy" / "zones-emulated.jsonl").read_text("utf-8").splitlines()
     outcomes = [tried["outcome"] for line in history if (tried := json.loads(line))["zone"] == A]
     assert outcomes == ["granted", "preempted"]
     holds(at)
@@ -50,7 +50,7 @@ def test_a_zone_that_stays_full_is_one_line_of_the_zone_history_in_ten_minutes(c
     at = cli(habits=closed(A, B, after=HOUR))
     at.write(hunt(A, B))
     assert at.run(*APPLY).code == 0
-    history = (at.folder / ".tpudeploy" / "zones.jsonl").read_text("utf-8").splitlines()
+    history = (at.folder / ".tpudeploy" / "zones-emulated.jsonl").read_text("utf-8").splitlines()
     refused = [tried for line in history if (tried := json.loads(line))["zone"] == A and tried["outcome"] == "refused"]
     assert Counter(at.requested_zones())[A] > 25
     assert 6 <= len(refused) <= 7

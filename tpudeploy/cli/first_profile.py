@@ -34,7 +34,7 @@ def ask_source(terminal: Terminal, shipped: Mapping[str, str], default: str) -> 
     width = max(map(len, shipped))
     for name, text in shipped.items():
         terminal.data(f"  {name.ljust(width)}  {value_of(text, 'id')} on {value_of(text, 'type')}")
-    return _ask(terminal, "Profile to begin with", default, lambda answer: _unknown(answer, shipped))
+    return _ask(terminal, "Start from profile", default, lambda answer: _unknown(answer, shipped))
 
 
 def ask_answers(terminal: Terminal, text: str) -> Answers:

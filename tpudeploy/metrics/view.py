@@ -21,7 +21,7 @@ def metrics(metrics: Metrics, paint: Paint, *, width: int | None) -> str:
     if warned:
         blocks.append(paint.yellow(f"{warned} figure{'s are' if warned > 1 else ' is'} beyond what it should be."))
     elif not any(each.silent for each in metrics.replicas):
-        blocks.append(paint.green("Nothing is beyond what it should be."))
+        blocks.append(paint.green("All metrics are within limits."))
     return "\n\n".join(blocks)
 
 

@@ -159,7 +159,7 @@ def assert_ledger_is_the_bill(at: CommandLine, late: float) -> None:
     # What is imported by a run that dies before its first line is counted by its state.
     prices = {row["key"]: row["usd_per_hour"] for row in rows if row["running"]}
     with suppress(FileNotFoundError):
-        lines = (at.folder / ".tpudeploy" / "ledger.jsonl").read_text("utf-8").splitlines()
+        lines = (at.folder / ".tpudeploy" / "ledger-emulated.jsonl").read_text("utf-8").splitlines()
         prices |= {line["name"]: line["usd_per_hour"] for line in map(json.loads, lines)}
     in_ledger = {row["key"]: row["usd"] / prices[row["key"]] * HOUR for row in rows}
     bill = dict[str, float]()

@@ -212,7 +212,7 @@ def test_a_machine_that_outlives_its_request_is_in_the_ledger_until_it_is_delete
 def test_a_line_has_the_date_and_the_source_of_its_price(cli: Open) -> None:
     at = cli(nodes="simulated")
     assert at.run("apply", "-auto-approve", at.write()).code == 0
-    lines = (at.folder / ".tpudeploy" / "ledger.jsonl").read_text("utf-8").splitlines()
+    lines = (at.folder / ".tpudeploy" / "ledger-emulated.jsonl").read_text("utf-8").splitlines()
     assert all(json.loads(line)["price_source"] == "list price in the catalog of tpudeploy" for line in lines)
 
 
@@ -228,3 +228,24 @@ def test_what_a_person_deleted_after_its_state_forgot_it_is_closed_by_gc(cli: Op
     assert at.run("gc").code == 0
     assert_same(at)
     assert "still running" not in at.run("cost").out
+
+
+def test_a_trial_on_the_emulator_costs_nothing_and_says_nothing_of_real_zones(
+    cli: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = cli(nodes="simulated")
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert at.run("destroy", "-auto-approve", profile).code == 0
+    tried = at.run("cost")
+    assert "gemma" in tried.out
+    assert "On the emulator: nothing is billed." in tried.out
+    assert "granted" in at.run("zones", profile).out
+    monkeypatch.delenv("TPU_EMULATOR_HOST")
+    real = at.run("cost")
+    assert real.code == 0, real.all
+    assert "gemma" not in real.out
+    assert "mulator" not in real.out
+    zones = at.run("zones", "-type", "v6e-1")
+    assert zones.code == 0, zones.all
+    assert not [line for line in zones.out.splitlines()[3:] if "granted" in line]

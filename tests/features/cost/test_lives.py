@@ -148,7 +148,7 @@ def send_request(at: CommandLine, name: str) -> None:
 
 def prices(at: CommandLine) -> Mapping[str, float]:
     """Return the price of each request per hour, as the ledger has it."""
-    path = at.folder / ".tpudeploy" / "ledger.jsonl"
+    path = at.folder / ".tpudeploy" / "ledger-emulated.jsonl"
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     return {line["name"]: line["usd_per_hour"] for line in map(json.loads, lines)}
 

@@ -131,6 +131,9 @@ def _translate(action: str, cause: Exception, provisioning: Provisioning | None)
             content = getattr(cause.response, "content", b"")
             text, code = _read_error_body(status, _SUFFIX.sub("", _PREFIX.sub("", cause.message)), content)
             return _error_for(action, text, code, provisioning)
+        case auth.DefaultCredentialsError():
+            hint = f"{hint_for('credentials')}\nTo try it without an account: tpudeploy emulator run -- COMMAND"
+            return errors.Denied(f"Could not {action}: {_first_line(cause)}", hint=hint)
         case auth.GoogleAuthError() if not isinstance(cause, auth.TransportError):
             return errors.Denied(f"Could not {action}: {_first_line(cause)}", hint=hint_for("credentials"))
         case auth.TransportError() | googleapiclient.errors.Error() | api.GoogleAPIError():

@@ -23,11 +23,10 @@ from tpudeploy.ports import Clock, Snapshot
 from tpudeploy.serialization import capacity_history, ledger, statefile
 
 # What is read and kept of the zone history: its last 1,500 to 3,000 entries, which take 20 ms of CPU once a run.
-_HISTORY, _HISTORY_BYTES = "zones.jsonl", 512 * 1024
-_LEDGER = "ledger.jsonl"
+_HISTORY_BYTES = 512 * 1024
 _OUTBOX = "outbox.json"
 BUDGETS = "budgets.yaml"  # which a person writes
-_OWN_FILES = f"{_HISTORY}\n{_LEDGER}\n{_OUTBOX}\n.gitignore"  # that git ignores in a folder of the user
+_OWN_FILES = f"zones*.jsonl\nledger*.jsonl\n{_OUTBOX}\n.gitignore"  # that git ignores in a folder of the user
 _MAX_EARLIER = 10  # earlier states of a deployment: a hunt writes 10 in a few minutes, a user's command writes one
 
 
@@ -35,14 +34,19 @@ class LocalState:
     """Stores `folder`/state/NAME.json, NAME.lock, earlier/, `folder`/zones.jsonl, `folder`/ledger.jsonl,
     `folder`/outbox.json and `folder`/../endpoints/NAME.json.
 
-    See `ports.StateBackend`.
+    See `ports.StateBackend`. The zone history and the ledger of the emulator are zones-emulated.jsonl and
+    ledger-emulated.jsonl: no trial there is spent money, or says where Google has capacity.
     """
 
     is_shared = False
 
-    def __init__(self, folder: Path, clock: Clock, *, who: str, root: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, clock: Clock, *, who: str, root: Path | None = None, emulated: bool = False
+    ) -> None:
         """No link is followed below `root`, which is the parent of `folder` by default."""
         root = root or folder.parent
+        ending = "-emulated.jsonl" if emulated else ".jsonl"
+        self._history, self._ledger = f"zones{ending}", f"ledger{ending}"
         self._folder = disk.Folder(folder, root=root)
         self._states = disk.Folder(folder / "state", root=root)
         self._endpoints = disk.Folder(folder.parent / "endpoints", root=root)
@@ -176,25 +180,25 @@ class LocalState:
 
     def history(self) -> tuple[HistoryEntry, ...]:
         try:
-            lines = self._folder.last_lines(_HISTORY, _HISTORY_BYTES)
+            lines = self._folder.last_lines(self._history, _HISTORY_BYTES)
         except FileNotFoundError:
             return ()
         except OSError as cause:
-            raise _unreadable(self._folder.path / _HISTORY, cause) from cause
+            raise _unreadable(self._folder.path / self._history, cause) from cause
         return capacity_history.parse_entries(lines.decode(errors="replace"))
 
     def record(self, tried: HistoryEntry) -> None:
-        with self._folder.writing(_HISTORY):
+        with self._folder.writing(self._history):
             self._folder.hide_from_git(_OWN_FILES)
-            self._folder.append(_HISTORY, capacity_history.format_entry(tried).encode(), keep=_HISTORY_BYTES)
+            self._folder.append(self._history, capacity_history.format_entry(tried).encode(), keep=_HISTORY_BYTES)
 
     def ledger(self) -> tuple[LedgerLine, ...]:
         try:
-            text = self._folder.read(_LEDGER)
+            text = self._folder.read(self._ledger)
         except FileNotFoundError:
             return ()
         except OSError as cause:
-            raise _unreadable(self._folder.path / _LEDGER, cause) from cause
+            raise _unreadable(self._folder.path / self._ledger, cause) from cause
         return ledger.parse_lines(text.decode(errors="replace"))
 
     def budgets(self) -> tuple[str, bytes] | None:
@@ -223,9 +227,9 @@ class LocalState:
         return _digest(text.encode()).hex()
 
     def enter(self, line: LedgerLine) -> None:
-        with self._folder.writing(_LEDGER):
+        with self._folder.writing(self._ledger):
             self._folder.hide_from_git(_OWN_FILES)
-            self._folder.append(_LEDGER, ledger.format_line(line).encode(), keep=disk.MAX_BYTES)
+            self._folder.append(self._ledger, ledger.format_line(line).encode(), keep=disk.MAX_BYTES)
 
     def close(self) -> None:
         """Do nothing, because the kernel releases the locks."""
@@ -242,7 +246,7 @@ class LocalState:
         """Raise `errors.StateError` where a file of a deployment cannot be written, once and before any request."""
         if name in self._checked:
             return
-        self._folder.check(_HISTORY)
+        self._folder.check(self._history)
         self._earlier(name).check("state")
         self._endpoints.check(f"{name}.json")
         self._checked.add(name)

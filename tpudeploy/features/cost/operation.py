@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
 
 _MOST_BYTES = 256 << 20
+_EMULATED = "On the emulator: nothing is billed. Its slices are in a ledger of their own."
 _BY = "deployment, slice, zone, model, day, month, or label:KEY"
 
 
@@ -32,6 +33,7 @@ class Cost(Result):
     """What was spent at list price until `at`, in groups, and all together."""
 
     FORMAT = "cost"
+    ADDED_LATER = frozenset({"emulated"})
     at: float
     by: str
     rows: tuple[SpendRow, ...]
@@ -46,14 +48,15 @@ class Cost(Result):
     prices: Annotated[str, "the dates of the list prices"] = ""
     ended_by: Annotated[str, "what ends those that run, in the words of a sentence"] = ""
     compared: Annotated[ComparedCosts | None, "the ledger beside a billing export, with -compare"] = None
+    emulated: Annotated[bool, "whether all of it ran on the emulator, where nothing is billed"] = False
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.features.cost import view
 
-        del paint, width
+        del width
         if self.compared is not None:
             return view.comparison_text(self.compared)
-        return view.text(
+        text = view.text(
             self.by,
             self.rows,
             self.total,
@@ -63,6 +66,7 @@ class Cost(Result):
             bounds=self.bounds,
             unwatched=self.unwatched,
         )
+        return f"{text}\n\n{paint.yellow(_EMULATED)}" if self.emulated else text
 
 
 def cost(
@@ -109,6 +113,7 @@ def cost(
         unwatched=_unwatched(every, states),
         ended_by=ended_by,
         prices=", ".join(sorted(price_dates - {""})),
+        emulated=workspace.adapters.is_emulated,
     )
 
 
