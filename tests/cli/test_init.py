@@ -17,7 +17,7 @@ from tpudeploy.cli.first_profile import Answers, value_of, with_answers
 
 def test_answers_become_a_profile_and_the_next_command_needs_no_account(tmp_path: Path) -> None:
     with person("init", "mine.yaml", folder=tmp_path, environment={"NO_COLOR": "1"}) as somebody:
-        somebody.waits_for("Profile to begin with [gemma4-e2b-v6e1]: ").types("gemma4-e2b-v6e\n")
+        somebody.waits_for("Start from profile [gemma4-e2b-v6e1]: ").types("gemma4-e2b-v6e\n")
         somebody.waits_for("Did you mean `gemma4-e2b-v6e").types("gemma4-e2b-v6e1\n")
         somebody.waits_for("Model [google/gemma-4-E2B-it]: ").types("\n")
         somebody.waits_for("Slice type [v6e-1]: ").types("v6e-4\n")
