@@ -47,7 +47,7 @@ _EXPORTS = ("gcloud", "gke", "terraform", "role", "watch-systemd", "watch-cloud-
 _ROWS: Mapping[str, Feature] = {
     "benchmark": Feature(
         operations={
-            **dict.fromkeys(("bench", "bench_import", "bench_report"), "bench_operation"),
+            **dict.fromkeys(("bench", "bench_import", "import_benchmarks", "bench_report"), "bench_operation"),
             **dict.fromkeys(("benchmark_runs", "benchmark_run", "operating_points"), "runs_operation"),
             "benchmark_trend": "trend_operation",
             "compare": "compare_operation",

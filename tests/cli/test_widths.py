@@ -47,6 +47,7 @@ COMMANDS = {
     "diagnose": (("diagnose", G, "-window", "1s"),),
     "bench": (("bench", G, "-window", "50ms", "-concurrency", "1,4", "-context", "4,1024", "-output", "1,8"),),
     "bench_import": (("bench", "import", "run.json"),),
+    "import_benchmarks": (("bench", "import", "giq.csv"),),
     "benchmark_runs": (("bench", "list"), ("compare", "-published")),
     "benchmark_trend": (("bench", "trend", "RUN"),),
     "benchmark_run": (("bench", "show", "RUN"),),
@@ -135,6 +136,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     others = {
         EITHER: PROFILE.replace("placement:\n", "placement:\n  backend: auto\n").replace("gemma", "either", 1),
         "broken.yaml": f"version: 1\nnmae: {'x' * 30}\n",
+        "giq.csv": "instance_type,model,model_server,output_tokens_per_second,ntpot_milliseconds,queries_per_second\n"
+        "ct6e-standard-4t,google/gemma-4-E2B-it,vllm,5120,14,20\nct6e-standard-1t,google/gemma-4-E2B-it,vllm,2560,30,10\n",
         "boot.log": "INFO 08-01 12:00:00 Starting\nValueError: no\n",
     }
     with serving_folder(folder, others) as clock:

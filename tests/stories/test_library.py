@@ -96,6 +96,7 @@ ELSEWHERE = {"apply", "destroy"}  # below: each call needs a deployment of its o
 IN_OTHER_STORIES = {
     "bench",
     "bench_report",
+    "import_benchmarks",
     "ab",
     "ab_propose",
     "compile",

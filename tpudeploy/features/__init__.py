@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tpudeploy.features.benchmark.bench_operation import bench as _bench
     from tpudeploy.features.benchmark.bench_operation import bench_import as _bench_import
     from tpudeploy.features.benchmark.bench_operation import bench_report as _bench_report
+    from tpudeploy.features.benchmark.bench_operation import import_benchmarks as _import_benchmarks
     from tpudeploy.features.benchmark.compare_operation import Compared as Compared
     from tpudeploy.features.benchmark.compare_operation import compare as _compare
     from tpudeploy.features.benchmark.recommend_models_operation import RecommendedModels as RecommendedModels
@@ -70,6 +71,7 @@ class FeatureMethods:
         accuracy = _accuracy
         bench = _bench
         bench_import = _bench_import
+        import_benchmarks = _import_benchmarks
         bench_report = _bench_report
         ab = _ab
         ab_propose = _ab_propose

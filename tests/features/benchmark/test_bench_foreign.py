@@ -262,7 +262,7 @@ def _as_written_before(run: dict[str, Any]) -> str:
     [
         ("", "it has no column `concurrency`"),
         ("a,b\n1,2\n", "it has no column `concurrency`"),
-        ("concurrency,context_len,throughput_req_sec,avg_latency_s\n1,x,1,1\n", "line 2: invalid literal for int()"),
+        ("concurrency,context_len,throughput_req_sec,avg_latency_s\n1,x,1,1\n", "line 2: `context_len` is `x`"),
         ("{", "Expecting property name"),
         ('{"some": "json"}', "it is not a result of vllm bench serve, guidellm, aiperf"),
         (json.dumps(VLLM | {"max_concurrency": None}), "it was not measured at a fixed concurrency"),

@@ -28,7 +28,7 @@ _ROW = OPERATIONS["bench"]
 
 
 VERBS: Mapping[str, str] = {
-    "import": "Take over results that another client wrote.",
+    "import": "Take over results that another client wrote, or a table of GKE Inference Quickstart.",
     "list": "List the runs that are kept.",
     "show": "Show one run again.",
     "trend": "Compare one run with the earlier runs of its deployment.",
@@ -50,6 +50,7 @@ def verb_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
             parser.add_argument("files", metavar="FILE", nargs="+", help="What the other client wrote.")
             for name in _OF_IMPORT:
                 add_argument(parser, _ROW.argument(name))
+            add_argument(parser, OPERATIONS["import_benchmarks"].argument("context"))
         case "show" | "trend":
             parser.add_argument("id", metavar="ID", help="The id of a run, or its beginning.")
         case "report":
@@ -147,8 +148,9 @@ def _exit_code(runs: Sequence[Run]) -> int:
 def _import(args: argparse.Namespace, context: Context) -> int:
     workspace = context.workspace()
     files = {name: _content(context, name) for name in args.files}
-    result = workspace.bench_import(files, model=args.model or "", type=args.type, usd_per_hour=args.usd_per_hour)
-    show(result, context)
+    facts = {"model": args.model or "", "type": args.type, "usd_per_hour": args.usd_per_hour}
+    result = workspace.import_benchmarks(files, **facts, context=args.context)
+    show(workspace.benchmark_run(result.runs[0].id) if len(result.runs) == 1 else result, context)
     return exits.SUCCESS
 
 

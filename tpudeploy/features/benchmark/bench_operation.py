@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.features.benchmark.runs_operation import BenchmarkRun
+from tpudeploy.features.benchmark.runs_operation import BenchmarkRun, Runs
 from tpudeploy.features.benchmark.store import find_run, stored_runs
 from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, CommandForm, Operation, profile
 from tpudeploy.operations.written_files import WrittenFiles, write_files
@@ -180,12 +180,44 @@ def bench_import(
 
     `files` are paths, or contents by their names. `model` is the served name (default: the file's), `type` the slice
     type of the server, `usd_per_hour` its price. Raise `errors.UsageError` for a file that cannot be read, has another
-    form, or does not belong to the others.
+    form, or does not belong to the others, and for a table of several servers, for which `import_benchmarks` is.
     """
+    from tpudeploy.domain.errors import UsageError
+
+    imported = _imported(workspace, files, model=model, type=type, usd_per_hour=usd_per_hour)
+    if len(imported) > 1:
+        hint = "Choose one by model and type, or use `import_benchmarks`."
+        raise UsageError(f"The table is of {len(imported)} servers.", hint=hint)
+    runs = stored_runs(workspace.adapters)
+    runs.keep(imported[0])
+    return BenchmarkRun(run=imported[0], path=runs.path(imported[0]))
+
+
+def import_benchmarks(
+    workspace: Workspace,
+    files: Contents,
+    *,
+    model: str = "",
+    type: str | None = None,  # noqa: A002 - the command line's word
+    usd_per_hour: float | None = None,
+    context: int | None = None,
+) -> Runs:
+    """Store the results of another client, or a table of GKE Inference Quickstart: a run for each server in it.
+
+    The arguments are those of `bench_import`. Of a table of several servers, `model` and `type` choose. `context` is
+    the tokens of a prompt where the files don't state them. Raise `errors.UsageError` as `bench_import` does.
+    """
+    imported = _imported(workspace, files, model=model, type=type, usd_per_hour=usd_per_hour, context=context)
+    runs = stored_runs(workspace.adapters)
+    for run in imported:
+        runs.keep(run)
+    return Runs(runs=imported)
+
+
+def _imported(workspace: Workspace, files: Contents, **facts: Any) -> tuple[Run, ...]:
     from tpudeploy.features.benchmark.service import Benchmarks
 
-    run = Benchmarks(workspace).imports(_contents(files), model=model, type=type, usd_per_hour=usd_per_hour)
-    return BenchmarkRun(run=run, path=stored_runs(workspace.adapters).path(run))
+    return Benchmarks(workspace).imports(_contents(files), **facts)
 
 
 def bench_report(
@@ -455,6 +487,24 @@ OPERATIONS: Mapping[str, Operation] = {
             Argument(name="usd_per_hour", kind=ArgumentKind.AMOUNT),
         ),
         results=(BenchmarkRun,),
+        access=Access.CHANGE,
+    ),
+    "import_benchmarks": Operation(
+        run=import_benchmarks,
+        arguments=(
+            Argument(name="files", kind=ArgumentKind.TEXTS, is_required=True, positional=True),
+            Argument(name="model", default=""),
+            Argument(name="type"),
+            Argument(name="usd_per_hour", kind=ArgumentKind.AMOUNT),
+            Argument(
+                name="context",
+                help="Tokens in a prompt, if the files don't say.",
+                kind=ArgumentKind.COUNT,
+                command=CommandForm(variable="import-context"),
+                metavar="N",
+            ),
+        ),
+        results=(Runs,),
         access=Access.CHANGE,
     ),
     "bench_report": Operation(

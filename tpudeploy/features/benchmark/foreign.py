@@ -5,16 +5,18 @@ Numbers are finite or unknown, and times are in seconds.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
 from math import isfinite
 from typing import Any
 
 from tpudeploy.domain.frozen import frozen, replace
+from tpudeploy.features.benchmark import gke_quickstart
+from tpudeploy.features.benchmark.csv_table import CsvRow, csv_table
+from tpudeploy.features.benchmark.gke_quickstart import QuickstartRow
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.run import Driver, Evidence, Figures, Spread
 
@@ -38,7 +40,9 @@ _GUIDELLM_NAMES = {"mean": "mean", "deviation": "std_dev", "p50": "median", "mos
 class ForeignCell:
     """One cell of another client. `model` is the served name, or "" where the file does not say.
 
-    `figures` is None where the client left the cell out, because the engine cannot run it at once; `why` says so.
+    Of a table of several servers, `hardware` is the name of the slice type or of another machine, and `server` the
+    engine. `figures` is None where the client left the cell out, because the engine cannot run it at once; `why` says
+    so.
     """
 
     point: Point
@@ -49,6 +53,8 @@ class ForeignCell:
     seconds: float | None = None
     errors: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
+    hardware: str = ""
+    server: str = ""
 
 
 def read(text: str) -> tuple[Driver, Sequence[ForeignCell]]:
@@ -63,7 +69,7 @@ def read(text: str) -> tuple[Driver, Sequence[ForeignCell]]:
     elif text.lstrip().startswith(("{", "[")):
         trees = _trees(text)
     else:
-        return Driver.GRID, _read_grid(text)
+        return _read_table(text)
     forms = [_form(tree, len(trees)) for tree in trees]
     if len({form.driver for form in forms}) > 1:
         raise ValueError(f"it holds results of {', '.join(sorted({form.name for form in forms}))}")
@@ -540,29 +546,41 @@ def _configured_concurrency(config: Any) -> int | None:
     return next((value for value in map(_configured_concurrency, children) if value is not None), None)
 
 
-def _read_grid(text: str) -> Sequence[ForeignCell]:
+def _read_table(text: str) -> tuple[Driver, Sequence[ForeignCell]]:
+    """Read a table as CSV: the quickstart's, or a grid. Raise ValueError for any other text."""
+    other = next((sentence for sign, sentence in _OTHER_TEXTS.items() if sign in text), "")
+    if other:
+        raise ValueError(other)
+    columns, rows = csv_table(text)
+    if gke_quickstart.is_table(columns):
+        return Driver.GKE_QUICKSTART, _quickstart_cells(gke_quickstart.rows_of_table(columns, rows))
+    return Driver.GRID, _read_grid(columns, rows)
+
+
+def _read_grid(columns: Sequence[str], rows: Iterable[CsvRow]) -> Sequence[ForeignCell]:
     """Read a grid as people write it down: CSV with `_GRID_COLUMNS` and `status`.
 
     It holds neither the number of requests and failures, nor the duration, nor the length of answers: all are unknown.
     """
-    other = next((sentence for sign, sentence in _OTHER_TEXTS.items() if sign in text), "")
-    if other:
-        raise ValueError(other)
-    rows = list(csv.DictReader(text.splitlines()))
-    missing = [name for name in _GRID_COLUMNS if not rows or name not in rows[0]]
+    missing = [name for name in _GRID_COLUMNS if name not in columns]
     if missing:
         raise ValueError(f"it is neither JSON nor a CSV grid: it has no column `{missing[0]}`")
-    return tuple(_read_grid_cell(row, line) for line, row in enumerate(rows, start=2))
+    cells = tuple(map(_read_grid_cell, rows))
+    if not cells:
+        raise ValueError("it is a CSV grid without a row")
+    return cells
 
 
-def _read_grid_cell(row: Mapping[str, str], line: int) -> ForeignCell:
-    try:
-        streams, context = int(row["concurrency"]), int(row["context_len"])
-        rate, latency = float(row["throughput_req_sec"]), float(row["avg_latency_s"])
-    except (ValueError, TypeError) as cause:
-        raise ValueError(f"line {line}: {cause}") from cause
-    point = Point(concurrency=streams, context_tokens=context, output_tokens=None)
-    status = str(row.get("status") or "")
+def _read_grid_cell(row: CsvRow) -> ForeignCell:
+    numbers = {name: row.number(name) for name in _GRID_COLUMNS}
+    unknown = next((name for name, value in numbers.items() if value is None), None)
+    if unknown is not None:
+        raise ValueError(f"line {row.line}: `{unknown}` is unknown")
+    streams, context, rate, latency = (value or 0.0 for value in numbers.values())
+    if not (streams.is_integer() and streams and context.is_integer()):
+        raise ValueError(f"line {row.line}: streams and tokens are whole numbers, and at least one stream")
+    point = Point(concurrency=int(streams), context_tokens=int(context), output_tokens=None)
+    status = row.values.get("status", "").strip()
     quoted = f"the file says `{status}`"
     if status.startswith(_GRID_SKIPPED):
         return ForeignCell(point=point, figures=None, why=quoted)
@@ -577,6 +595,61 @@ def _read_grid_cell(row: Mapping[str, str], line: int) -> ForeignCell:
         e2e_seconds=_spread({"mean": latency}, count=None, scale=1.0),
     )
     return ForeignCell(point=point, figures=figures, evidence=Evidence(streams_by_latency=rate * latency))
+
+
+def _read_quickstart(tree: Tree) -> Sequence[ForeignCell]:
+    """Read profiles as the API of GKE Inference Quickstart has them: cells of any number of servers."""
+    return _quickstart_cells(gke_quickstart.rows_of_profile(tree))
+
+
+def _quickstart_cells(rows: Iterable[QuickstartRow]) -> Sequence[ForeignCell]:
+    """Return the cells of a table; of several at one load of one server, the one with the most tokens."""
+    cells: dict[tuple[str, str, str, Point], ForeignCell] = {}
+    for row in rows:
+        cell = _quickstart_cell(row)
+        if cell is None:
+            continue
+        key = (cell.model, cell.hardware, cell.server, cell.point)
+        present = cells.get(key)
+        if present is None or _output_rate(present) < _output_rate(cell):
+            cells[key] = cell
+    if not cells:
+        raise ValueError("it has no row with figures")
+    return tuple(cells.values())
+
+
+def _output_rate(cell: ForeignCell) -> float:
+    return 0.0 if cell.figures is None else cell.figures.output_tokens_per_second or 0.0
+
+
+def _quickstart_cell(row: QuickstartRow) -> ForeignCell | None:
+    """Return a cell, None for a row without a rate. NTPOT is the latency of a request over its output tokens."""
+    tokens, requests = row.output_rate, row.requests_rate
+    if tokens is None and requests is None:
+        return None
+    answer = tokens / requests if tokens is not None and requests is not None else row.output_length
+    if requests is None and tokens is not None and answer:
+        requests = tokens / answer
+    streams = None if row.ntpot is None or tokens is None else max(1.0, row.ntpot * tokens)
+    return ForeignCell(
+        point=_point(_whole(streams), row.input_length, answer),
+        figures=Figures(
+            requests=None,
+            requests_failed=None,
+            requests_per_second=requests,
+            input_tokens_per_second=_product(requests, row.input_length),
+            output_tokens_per_second=tokens,
+            prompt_tokens_mean=row.input_length,
+            output_tokens_mean=answer,
+            ttft_seconds=_spread({"mean": row.ttft}, count=None, scale=1.0),
+            e2e_seconds=_spread({"mean": _product(row.ntpot, answer)}, count=None, scale=1.0),
+        ),
+        evidence=Evidence(streams_by_latency=streams),
+        model=row.model,
+        note=gke_quickstart.METHOD,
+        hardware=row.machine,
+        server=row.server,
+    )
 
 
 @frozen
@@ -610,6 +683,13 @@ FORMATS = (
         sign='"load_summary"',
         matches=_is_inference_perf,
         read=_read_inference_perf,
+    ),
+    Format(
+        driver=Driver.GKE_QUICKSTART,
+        name=gke_quickstart.TITLE,
+        sign='"performanceStats"',
+        matches=gke_quickstart.is_profile,
+        read=_read_quickstart,
     ),
     Format(
         driver=Driver.LLMPERF, name="llmperf", sign='"num_concurrent_requests"', matches=_is_llmperf, read=_read_llmperf
@@ -658,6 +738,9 @@ _OTHER_TEXTS: Mapping[str, str] = {
     ),
     "= PERFORMANCE OVERVIEW": "it is a result of trtllm-bench, which measures TensorRT-LLM without a server",
     "<!DOCTYPE html>": "it is a page, not data: import the JSON that the client writes beside it",
+    "Cost/M Input Tokens  ": (
+        "it is the table that gcloud prints for people; add `--format=csvprofile`, or `--format=json`"
+    ),
     "LLM Metrics": "it is the table that genai-perf or aiperf prints; import its file profile_export_*.json",
 }
 

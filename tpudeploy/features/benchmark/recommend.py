@@ -3,7 +3,7 @@
 Without a run, everything that a profile may change freely is varied (`tpudeploy.sizing.search`): slice, generation,
 split, utilization, type of the KV cache. The workload decides the length.
 
-Why: decision 37 in docs/decisions.md.
+Why: decisions 37 and 93 in docs/decisions.md.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def recommend(
     """Return the choices for the deployment's model; its other settings stay unless they are in the way.
 
     Runs on the emulator are evidence only with `takes_emulated`, because no TPU ran there. Published tables are never
-    evidence. If a run serves the workload, the size model is not used.
+    evidence. If a run of this project serves the workload, the size model is not used; beside others' tables, it is.
     """
     choices, refused = [], []
     for run in runs:
@@ -62,8 +62,9 @@ def recommend(
             refused.append(f"run {run.id} on {run.subject.hardware}: {choice}")
         else:
             choices.append(choice)
-    if not choices:
-        choices, refused_sizes = _sized_choices(deployment, workload, deployment_with)
+    if not any(choice.basis is Basis.MEASURED for choice in choices):
+        sized_choices, refused_sizes = _sized_choices(deployment, workload, deployment_with)
+        choices += sized_choices
         refused += refused_sizes
     # Of equal rank, what was found first: the splits of a slice come best first.
     choices.sort(key=lambda choice: choice.rank)

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from tpudeploy import loading
+from tpudeploy import catalog, loading
 from tpudeploy.adapters import records, vllm_facts
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.config.profile import Profile
+from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.errors import CloudError, Interrupted, QueryFailed, StateError, UsageError
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.metrics import Counters
@@ -21,7 +22,7 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.router import Router
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.task import TASKS, Task, is_absent_route
-from tpudeploy.features.benchmark import foreign, subject
+from tpudeploy.features.benchmark import foreign, gke_quickstart, subject
 from tpudeploy.features.benchmark.cells import contradictions, feasible, judge_cell
 from tpudeploy.features.benchmark.drivers import load_driver
 from tpudeploy.features.benchmark.foreign import ForeignCell
@@ -53,6 +54,7 @@ from tpudeploy.operations.endpoint import (
     serving_attempt,
 )
 from tpudeploy.sizing.serve import ServingAnswer
+from tpudeploy.text.words import some
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
 
@@ -62,6 +64,7 @@ _FEWEST_REQUESTS = 16  # with fewer, a percentile has no meaning
 _STEADY_SECONDS = 2.0  # the shortest window: in a few milliseconds, its edges would be most of it
 _HOUR = 3600.0
 _UNBOUND = Bounds()
+_MOST_SERVERS = 500  # of a table: each becomes a run
 _T = TypeVar("_T")
 
 
@@ -311,30 +314,48 @@ class Benchmarks:
         model: str = "",
         type: str | None = None,  # noqa: A002 - the command line's word
         usd_per_hour: float | None = None,
-    ) -> Run:
-        """Store the results of another client as a run: one file, or several that it wrote about one server.
+        context: int | None = None,
+    ) -> tuple[Run, ...]:
+        """Return the results of another client as runs, which aren't stored: one for each server they are of.
 
-        Raise `errors.UsageError` for a file of another form, or that does not belong to the others.
+        Of a table of several servers, `model` and `type` choose; elsewhere they say what the files don't, as `context`
+        does of the tokens of prompts. Raise `errors.UsageError` for a file of another form, or that does not belong to
+        the others, and for a choice that is not there.
         """
         kind = None if type is None else loading.accelerator_type(type)
         contents = [_read_foreign(name, content) for name, content in files.items()]
-        results = [result for _, of_file in contents for result in of_file]
+        results = [_with_context(result, context) for _, of_file in contents for result in of_file]
         driver = _sole("drivers", {driver for driver, _ in contents})
-        model = _sole("models", {model or result.model for result in results})
-        _check_unique(result.point for result in results)
-        measured = subject.of_address("", model, {}, kind=kind, usd_per_hour=usd_per_hour)
-        limits = roofline(measured, None)
-        new_run = self._new_run(
-            Target(subject=measured), Sweep(points=tuple(result.point for result in results)), driver
+        if any(result.hardware for result in results):
+            servers = _chosen_servers(results, model, kind)
+        else:
+            sole_model = _sole("models", {model or result.model for result in results})
+            servers = [(subject.of_address("", sole_model, {}, kind=kind), results)]
+        if usd_per_hour is not None and len(servers) > 1:
+            raise UsageError(
+                f"A price is that of one server, and there are {len(servers)}.", hint="Choose one: --model and --type."
+            )
+        head = ", ".join(files) if not driver.is_of_others else f"{gke_quickstart.TITLE}, {', '.join(files)}"
+        digest = f"sha256:{hashlib.sha256(b''.join(files.values())).hexdigest()}"
+        return tuple(
+            self._imported_run(driver, replace(each, usd_per_hour=usd_per_hour), own, head, digest)
+            for each, own in servers
         )
-        run = replace(
-            new_run,
+
+    def _imported_run(
+        self, driver: Driver, measured: Subject, results: Sequence[ForeignCell], head: str, digest: str
+    ) -> Run:
+        _check_unique(result.point for result in results)
+        limits = roofline(measured, None)
+        sweep = Sweep(points=tuple(result.point for result in results))
+        notes = (result.note for result in results if result.note)
+        return replace(
+            self._new_run(Target(subject=measured), sweep, driver),
             cells=tuple(_imported(result, limits) for result in results),
             ended=Ended.COMPLETE,
-            source="; ".join(dict.fromkeys((", ".join(files), *(result.note for result in results if result.note)))),
-            source_hash=f"sha256:{hashlib.sha256(b''.join(files.values())).hexdigest()}",
+            source="; ".join(dict.fromkeys((head, *notes))),
+            source_hash=digest,
         )
-        return _stored(stored_runs(self._workspace.adapters), run)
 
     def _load_driver(
         self, driver: Driver, url: str, tokenizer: str, key: str | None, *, is_emulated: bool = False
@@ -469,6 +490,47 @@ def _growth(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None or after < before else after - before
 
 
+def _with_context(result: ForeignCell, context: int | None) -> ForeignCell:
+    """Return a cell with the length of its prompts as the user states it, where the file doesn't."""
+    figures, point = result.figures, result.point
+    if context is None or point.context_tokens is not None:
+        return result
+    note = "; ".join(filter(None, (result.note, f"prompts of {context:,} tokens, as stated at the import")))
+    if figures is not None:
+        rate = figures.requests_per_second
+        input_rate = None if rate is None else rate * context
+        figures = replace(figures, prompt_tokens_mean=float(context), input_tokens_per_second=input_rate)
+    return replace(result, point=replace(point, context_tokens=context), figures=figures, note=note)
+
+
+def _chosen_servers(
+    results: Sequence[ForeignCell], model: str, kind: AcceleratorType | None
+) -> list[tuple[Subject, list[ForeignCell]]]:
+    """Return the servers of a table with their cells: those of a model and a slice, or all.
+
+    Raise `errors.UsageError` for a choice without a server, and for too many servers.
+    """
+    cells: dict[tuple[str, str, str], list[ForeignCell]] = {}
+    for result in results:
+        if model in ("", result.model) and (kind is None or kind.name == result.hardware):
+            cells.setdefault((result.model, result.hardware, result.server), []).append(result)
+    if not cells:
+        present = dict.fromkeys(f"{result.model} on {result.hardware}" for result in results)
+        raise UsageError("The table has no such server.", hint=f"It has {some(present)}.")
+    if len(cells) > _MOST_SERVERS:
+        raise UsageError(f"The table is of {len(cells):,} servers.", hint="Choose some: --model and --type.")
+    return [(_subject_in_table(*key), own) for key, own in cells.items()]
+
+
+def _subject_in_table(model: str, hardware: str, server: str) -> Subject:
+    slice_type = catalog.accelerator_type(hardware)
+    name, _, version = server.partition(" ")
+    is_vllm = name == "vllm" and version
+    engine = {"version": version} if is_vllm else {"server": server}
+    measured = subject.of_address("", model, engine, kind=slice_type)
+    return replace(measured, accelerator_type=hardware) if slice_type is None else measured
+
+
 def _imported(result: ForeignCell, limits: Roofline | None) -> Cell:
     """Return the cell of another client, judged by what is known about it."""
     if result.figures is None:
@@ -492,6 +554,11 @@ def _stored(runs: RunStore, run: Run) -> Run:
 def _read_foreign(name: str, content: bytes) -> tuple[Driver, Sequence[ForeignCell]]:
     try:
         return foreign.read(content.decode())
+    except UnicodeDecodeError as cause:
+        line = content[: cause.start].count(b"\n") + 1
+        raise UsageError(
+            f"`{name}` cannot be imported: line {line} is not UTF-8.", hint="Save it as UTF-8 and import it again."
+        ) from cause
     except ValueError as cause:
         raise UsageError(f"`{name}` cannot be imported: {cause}.") from cause
 

@@ -6,7 +6,7 @@ source has no medians. Servers are labelled by what differs between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import exp, log, sqrt
 from statistics import fmean, variance
@@ -244,16 +244,25 @@ def _scaling(servers: Sequence[ArticleServer]) -> ArticleSection | None:
 
 def _beside_published(servers: Sequence[ArticleServer]) -> ArticleSection | None:
     """Return figures of one's own beside published ones of the same model and slice, whatever the answer length."""
-    own = [server for server in servers if server.runs[-1].driver is not Driver.PUBLISHED]
-    listed = {run.id for server in servers for run in server.runs}
-    parts: list[ArticleTable | str] = []
+    own = [server for server in servers if not server.runs[-1].driver.is_of_others]
+    parts = [
+        *_beside_tables(own, {run.id for server in servers for run in server.runs}, is_listed=_has_published(servers))
+    ]
+    others = [server for server in servers if server.runs[-1].driver is Driver.GKE_QUICKSTART]
+    for other in others:
+        best_alike = max((each for each in own if _is_alike(each, other.runs[-1])), key=_value_at_best, default=None)
+        parts += [] if best_alike is None else _best_beside(best_alike, other)
+    return ArticleSection(title="Beside published figures", parts=tuple(parts)) if parts else None
+
+
+def _beside_tables(
+    own: Sequence[ArticleServer], ids: Collection[str], *, is_listed: bool
+) -> Iterator[ArticleTable | str]:
+    """Yield own figures beside published tables of the same model and slice; with `is_listed`, beside `ids` alone."""
     for baseline in published().values():
         alike = [server for server in own if _is_alike(server, baseline)]
-        if not alike or (_has_published(servers) and baseline.id not in listed):
-            continue
-        best = max(alike, key=_value_at_best)
-        parts += _beside(best, baseline)
-    return ArticleSection(title="Beside published figures", parts=tuple(parts)) if parts else None
+        if alike and (not is_listed or baseline.id in ids):
+            yield from _beside(max(alike, key=_value_at_best), baseline)
 
 
 def _has_published(servers: Sequence[ArticleServer]) -> bool:
@@ -291,6 +300,22 @@ def _beside(server: ArticleServer, baseline: Run) -> Iterator[ArticleTable | str
         yield table
 
 
+def _best_beside(server: ArticleServer, other: ArticleServer) -> Iterator[ArticleTable | str]:
+    """Yield the best cells of a server and of others' table, whatever their loads, after the difference in method."""
+    measures = {"requests/s": Measure.REQUESTS, "output tokens/s": Measure.OUTPUT, "TTFT": Measure.TTFT}
+    rows = []
+    for each, by in ((server, "measured"), (other, "others")):
+        point = _best_point(each)
+        if point is not None:
+            texts = (_text(each, point, measure) for measure in measures.values())
+            rows.append((each.label, by, load_text(*point.load), _streams(point), *texts))
+    table = _table(("server", "by", "load", "streams", *measures), rows, figures=4)
+    if table is not None:
+        method = _escape(plain(other.runs[-1].source))
+        yield f"The best of {_escape(server.label)} beside figures of others: {method}. Ours are of unique prompts."
+        yield table
+
+
 def _history(servers: Sequence[ArticleServer]) -> ArticleSection | None:
     """Return the runs beside each other: when, the peak, the least TTFT, how many cells passed, and the start."""
     rows = [_history_row(server.label, run) for server in servers for run in server.runs if run.cells]
@@ -310,7 +335,7 @@ def _history_row(label: str, run: Run) -> tuple[str, ...]:
     published_at = "published" if table is None or not table.date else f"published, {table.date}"
     return (
         label,
-        datetime.fromtimestamp(run.began_at, UTC).strftime("%-d %b %Y") if run.began_at else published_at,
+        _date(run) if run.began_at else published_at,
         number(max((each for each in totals if each is not None), default=None)),
         latency(min(firsts)) if firsts else "",
         _pass_rate(run) if table is None else table.points_passed,
@@ -318,8 +343,16 @@ def _history_row(label: str, run: Run) -> tuple[str, ...]:
     )
 
 
+def _date(run: Run) -> str:
+    """Return the day on which a run was measured, or imported."""
+    day = datetime.fromtimestamp(run.began_at, UTC).strftime("%-d %b %Y")
+    return f"imported {day}" if run.source else day
+
+
 def _pass_rate(run: Run) -> str:
-    """Return the share of the cells with figures."""
+    """Return the share of the cells with figures, "" for others' tables, which have no others."""
+    if run.driver.is_of_others:
+        return ""
     passed = sum(cell.figures is not None and cell.status is not CellStatus.FAILED for cell in run.cells)
     return f"{passed / len(run.cells):.0%} of {len(run.cells)}"
 
@@ -357,6 +390,8 @@ def _recommendations(servers: Sequence[ArticleServer]) -> ArticleSection | None:
             lines += [line] if line else []
     if not lines:
         text = "No cell is trusted, so nothing is recommended: `tpudeploy bench show RUN` says why."
+        if any(cell.is_trusted for server in servers for cells in server.cells.values() for cell in cells):
+            text = "No load has trusted cells of two servers, so none is recommended over another."
         return ArticleSection(title="Recommendations", parts=(text,))
     return ArticleSection(title="Recommendations", parts=("\n".join(lines),))
 
@@ -410,7 +445,8 @@ def _facts(server: ArticleServer) -> Iterator[str]:
         yield run.source
     if run.driver is not Driver.PUBLISHED:
         whole = "" if run.sweep.is_whole_window else " at most"
-        yield f"load by {run.driver}, {run.sweep.window_seconds:g} s{whole} a cell after a warm-up"
+        window = f", {run.sweep.window_seconds:g} s{whole} a cell after a warm-up"
+        yield f"load by {run.driver}{'' if run.source else window}"
         yield f"tpudeploy {run.version}"
         yield f"runs {', '.join(each.id for each in server.runs)}"
 

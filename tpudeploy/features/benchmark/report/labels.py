@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from tpudeploy.domain.deployment import Json
 from tpudeploy.features.benchmark.run import Driver, Run
 
+_BY_OTHERS = {Driver.PUBLISHED: "published", Driver.GKE_QUICKSTART: "by others"}
 _SWITCH = {True: "on", False: "off"}
 # What an engine says of itself that readers tell servers apart by.
 _SETTINGS = (
     *("kv_cache_dtype", "tensor_parallel_size", "max_num_seqs", "max_num_batched_tokens", "block_size", "dtype"),
-    "version",
+    *("server", "version"),
 )
 
 
@@ -47,7 +48,7 @@ def _values(run: Run) -> Mapping[str, Json]:
     values: dict[str, Json] = {
         "model.id": subject.model_id or subject.model,
         "tpu.type": subject.hardware or "other hardware",
-        "source": "published" if run.driver is Driver.PUBLISHED else "measured",
+        "source": _BY_OTHERS.get(run.driver, "measured"),
     }
     return values | {name: subject.engine[name] for name in _SETTINGS if name in subject.engine}
 
@@ -84,7 +85,7 @@ def _texts(path: str, values: Sequence[Json]) -> list[str]:
 
 def _text(name: str, value: Json) -> str:
     if value is None:
-        return f"no {name}"
+        return f"{name} unknown" if name in _SETTINGS else f"no {name}"
     if isinstance(value, bool):
         return f"{name} {_SWITCH[value]}"
     return value if isinstance(value, str) and not value.isdecimal() else f"{name} {text_of(value)}"
