@@ -102,6 +102,15 @@ def test_each_form_of_the_table_is_the_same_run(run: Run, tmp_path: Path, text: 
     assert document["source"].startswith("GKE Inference Quickstart, giq.csv; measured by Google on GKE; ")
 
 
+def test_a_name_of_several_lines_is_one_line(run: Run, tmp_path: Path) -> None:
+    text = FIELDS.replace("v0.12.0", '"v0.12.0\n\x1b[31mred"')
+    document = _run(_import(run, tmp_path, text, "--json"))
+    assert document["subject"]["engine"]["version"] == "v0.12.0 \x1b[31mred"
+    shown = run("bench", "show", document["id"]).out
+    assert "\x1b" not in shown
+    assert "v0.12.0 " in shown.splitlines()[1]
+
+
 def test_a_table_for_people_as_csv_knows_no_rate_of_requests(run: Run, tmp_path: Path) -> None:
     (cell,) = _run(_import(run, tmp_path, PROFILE_TABLE, "--json"))["cells"]
     assert cell["figures"]["requests_per_second"] is None
@@ -212,6 +221,7 @@ HOSTILE: Mapping[str, tuple[str | bytes, str]] = {
     "a column twice": (FIELDS.replace("ttft_milliseconds", "ntpot_milliseconds"), "two columns are called"),
     "the table for people": (PROFILE_TABLE.replace(",", "  "), "add `--format=csvprofile`"),
     "many rows": (FIELDS + FIELDS.splitlines(keepends=True)[1] * 100_001, "more than 100,000 rows"),
+    "a long text": ("a" * (33 << 20), "as a table it's longer than 32 million characters"),
     "zero bytes": (FIELDS.replace("vllm", "\0"), "line 2"),
     "a long cell": (FIELDS.replace("vllm", "v" * 200_000), "line 2: field larger than field limit"),
     "a profile without its server": (json.dumps({"performanceStats": []}), "KeyError: 'modelServerInfo'"),

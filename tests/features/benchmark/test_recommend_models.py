@@ -13,6 +13,8 @@ import yaml
 from command_line import Result, command
 from measured_files import imported_run, measured_cell
 
+import tpudeploy as td
+
 Run = Callable[..., Result]
 PROFILES = Path(__file__).parents[3] / "profiles"
 WORKLOAD = ("--users", "64", "--context", "4096", "--output", "256")
@@ -96,12 +98,16 @@ def test_a_limit_that_nobody_measured_is_not_called_kept(run: Run, tmp_path: Pat
 
 def test_an_invalid_file_and_a_server_of_embeddings_are_rows_with_reasons(run: Run, tmp_path: Path) -> None:
     (tmp_path / "broken.yaml").write_text("version: 1\nname: broken\nmodel: {id: 7}\n")
+    old = (PROFILES / "gemma4-e2b-v6e1.yaml").read_text().replace("type: v6e-1", "type: v4-8")
+    (tmp_path / "old.yaml").write_text(old)
     embeds = ("--model", "Qwen/Qwen3-Embedding-0.6B")
     result = run("recommend", "models", "broken.yaml", *embeds, *WORKLOAD)
     assert result.code == 0, result.all
     assert "Not known to be served: broken.yaml: " in result.out
     assert "Not known to be served: Qwen/Qwen3-Embedding-0.6B: " in result.out
     assert "completes no prompts" in result.out
+    supported = run("recommend", "models", "old.yaml", *WORKLOAD)
+    assert 'Not known to be served: old.yaml: "v4-8" is not supported: ' in supported.out
 
 
 @pytest.mark.parametrize(
@@ -127,6 +133,25 @@ def test_values_on_top_are_those_of_all_models(run: Run) -> None:
     words = ("--set", "placement.zones=[us-east5-a]", "--set", "placement.provisioning=[spot]")
     rows = _models(run("recommend", "models", "--model", "Qwen/Qwen3-8B", *WORKLOAD, *words, "--json"))
     assert [yaml.safe_load(row["profile"])["placement"]["zones"] for row in rows] == [["us-east5-a"]] * 3
+
+
+def test_a_file_or_a_model_that_is_named_twice_is_one_row(run: Run) -> None:
+    twice = ("models/gemma4-e2b-v6e1.yaml", "./models//gemma4-e2b-v6e1.yaml", "--model", "a/b", "--model", "a/b")
+    assert len(_models(run("recommend", *twice, *WORKLOAD, "--json"))) == 2
+
+
+@pytest.mark.parametrize("value", [0, -5, float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["users", "context", "output", "ttft_seconds", "usd_per_month"])
+def test_a_program_that_asks_for_an_impossible_workload_is_told_which_number(
+    tmp_path: Path, name: str, value: float
+) -> None:
+    workload: dict[str, Any] = {"users": 4, "context": 128, "output": 128, name: value}
+    with td.Workspace.open(tmp_path) as workspace, pytest.raises(td.errors.UsageError, match=f"`{name}` is .*positive"):
+        workspace.recommend_models(models="Qwen/Qwen3-8B", **workload)
+
+
+def test_a_run_has_its_model(run: Run) -> None:
+    assert "which has its model" in run("recommend", "--run", "2026", "--model", "a/b").err
 
 
 def test_nothing_to_recommend_for_is_said(run: Run, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ _SERVING_KEYS = {"completed", "total_input_tokens", "output_throughput"}
 _SGLANG_KEYS = {"total_output_tokens_retokenized", "mean_e2e_latency_ms"}
 _AT_A_RATE = "cells at a request rate have the mean number of requests that ran at once"
 _LLMPERF_DEPTH = 4
+_LONGEST_TABLE = 32 << 20  # characters: more than 100,000 rows of any client
 _GUIDELLM_NAMES = {"mean": "mean", "deviation": "std_dev", "p50": "median", "most": "max"}
 
 
@@ -548,6 +549,8 @@ def _configured_concurrency(config: Any) -> int | None:
 
 def _read_table(text: str) -> tuple[Driver, Sequence[ForeignCell]]:
     """Read a table as CSV: the quickstart's, or a grid. Raise ValueError for any other text."""
+    if len(text) > _LONGEST_TABLE:
+        raise ValueError(f"it isn't JSON, and as a table it's longer than {_LONGEST_TABLE >> 20} million characters")
     other = next((sentence for sign, sentence in _OTHER_TEXTS.items() if sign in text), "")
     if other:
         raise ValueError(other)

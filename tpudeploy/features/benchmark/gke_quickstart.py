@@ -78,9 +78,10 @@ def rows_of_table(columns: Sequence[str], rows: Iterable[CsvRow]) -> Iterator[Qu
         raise ValueError(f"it looks like a table of {TITLE} without its column `{missing}`")
     for row in rows:
         numbers = {name: row.number(fields[name]) for name in _NUMBERS if name in fields}
-        texts = {name: row.values[fields[name]].strip() for name in _TEXTS if name in fields}
-        if not texts["model"] or not texts["machine"]:
-            raise ValueError(f"line {row.line}: it names no {'machine' if texts['model'] else 'model'}")
+        texts = {name: row.values[fields[name]] for name in _TEXTS if name in fields}
+        nameless = next((name for name in ("model", "machine") if not texts[name].strip()), None)
+        if nameless is not None:
+            raise ValueError(f"line {row.line}: it names no {nameless}")
         yield _row(texts, numbers, chips=None)
 
 
@@ -127,11 +128,12 @@ def _row(texts: Mapping[str, str], numbers: Mapping[str, float | None], *, chips
     # 0 is what protocol buffers have in place of an absent number.
     known = {name: value or None for name, value in numbers.items()}
     latencies = {name: None if (value := known.get(name)) is None else value * _MS for name in ("ntpot", "ttft")}
-    server = " ".join(filter(None, (texts.get("server", ""), texts.get("version", ""))))
-    use_case = texts.get("use_case", "")
+    words = {name: " ".join(str(text).split()) for name, text in texts.items()}
+    server = " ".join(filter(None, (words.get("server"), words.get("version"))))
+    use_case = words.get("use_case")
     return QuickstartRow(
-        model=texts["model"],
-        machine=_slice_name(texts["machine"], chips if isinstance(chips, int) else None),
+        model=words["model"],
+        machine=_slice_name(words["machine"], chips if isinstance(chips, int) else None),
         server=", ".join(filter(None, (server, use_case))),
         **{**known, **latencies},
     )

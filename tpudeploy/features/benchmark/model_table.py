@@ -16,6 +16,7 @@ _HEAD = ("model", "serves it best on", "USD/month", "USD/M output tokens", "TTFT
 _NUMBERS = (2, 3, 4)
 _UNKNOWN = "unknown"
 _MOST_REASONS = 3
+_MOST_SOURCES = 4
 
 
 def model_table(
@@ -85,9 +86,11 @@ def _notes(
 def _sources(choices: Sequence[Choice]) -> Iterator[str]:
     """Yield where the figures are from, measured ones first."""
     for basis in Basis:
-        sources = dict.fromkeys(choice.source for choice in choices if choice.basis is basis)
-        if sources:
-            yield f"{str(basis).capitalize()}: {words.plain('; '.join(sources))}."
+        sources = list(dict.fromkeys(choice.source for choice in choices if choice.basis is basis))
+        for source in sources[:_MOST_SOURCES]:
+            yield f"{str(basis).capitalize()}: {words.plain(source)}."
+        if len(sources) > _MOST_SOURCES:
+            yield f"{str(basis).capitalize()}: {len(sources) - _MOST_SOURCES} more sources (-json has them)."
 
 
 def _price_dates(choices: Sequence[Choice]) -> Iterator[str]:
@@ -102,8 +105,10 @@ def _refusal(each: ModelRecommendation) -> str:
     """Return why nothing serves a model: each reason once, with the slices for which it holds."""
     slices: dict[str, list[str]] = {}
     for line in each.refused:
-        subject, separator, reason = line.partition(": ")
-        slices.setdefault(reason if separator else line, []).extend([subject] if separator else [])
+        subject, _, reason = line.partition(": ")
+        is_of_slice = catalog.accelerator_type(subject) is not None
+        whole = line.removeprefix("the size model: ")
+        slices.setdefault(reason if is_of_slice else whole, []).extend([subject] if is_of_slice else [])
     reasons = [f"{reason} ({some(names)})" if names else reason for reason, names in slices.items()]
     verb = "Not served" if each.is_sized else "Not known to be served"
     more = f"; and {len(reasons) - _MOST_REASONS} more reasons (-json has them)" if len(reasons) > _MOST_REASONS else ""

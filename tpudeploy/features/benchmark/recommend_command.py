@@ -22,11 +22,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
+    count = len(args.profiles) + len(args.models)
+    if args.run is not None and count:
+        raise UsageError(
+            "`--run` shows the operating points of a run, which has its model.", hint="Leave the others out."
+        )
     if args.run is not None:
         points = context.workspace().operating_points(args.run)
         show(points, context)
         return points.exit_code
-    count = len(args.profiles) + len(args.models)
     if not count or any(getattr(args, name) is None for name in _REQUIRED):
         raise UsageError(
             "`recommend` needs a profile or a model, and a workload.",

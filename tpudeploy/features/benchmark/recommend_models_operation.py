@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from os.path import normpath
 from typing import TYPE_CHECKING, Annotated
 
 from tpudeploy.domain import exits
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import ConfigError, UsageError
 from tpudeploy.domain.frozen import replace
-from tpudeploy.features.benchmark.recommend_operation import WORKLOAD, recommended
+from tpudeploy.features.benchmark.recommend_operation import WORKLOAD, recommended, workload_of
 from tpudeploy.features.benchmark.recommendation import ModelRecommendation, Workload
 from tpudeploy.features.benchmark.store import stored_runs
 from tpudeploy.operations.declaration import (
@@ -76,13 +77,7 @@ def recommend_models(
     """
     from tpudeploy import loading
 
-    workload = Workload(
-        users=users,
-        context_tokens=context,
-        output_tokens=output,
-        ttft_seconds=ttft_seconds,
-        usd_per_month=usd_per_month,
-    )
+    workload = workload_of(users, context, output, ttft_seconds=ttft_seconds, usd_per_month=usd_per_month)
     several, ids, unreadable = loading.each(profiles), tuple(dict.fromkeys(models)), invalid or {}
     if not several and not ids and not unreadable:
         raise UsageError("There is no model to recommend for.", hint="Name profiles, or model ids with --model.")
@@ -91,6 +86,7 @@ def recommend_models(
     folder = workspace.adapters.folder
     rows = [_row(one, folder, workload, runs, pins, takes_emulated=emulated) for one in (*several, *drafts)]
     rows += [_refused_row(file, error) for file, error in unreadable.items()]
+    rows = list({(row.file, row.name, row.model): row for row in rows}.values())  # a file that is named twice
     rows.sort(key=lambda row: (row.best is None, () if row.best is None else row.best.rank))
     return RecommendedModels(workload=workload, models=tuple(rows))
 
@@ -115,7 +111,7 @@ def _row(
     """Return the best choice for a profile. One that is invalid, or completes no prompts, has the reason instead."""
     from tpudeploy import loading
 
-    file = "" if _is_draft(one) else loading.name_of(one).removeprefix(f"{folder}/")
+    file = "" if _is_draft(one) else normpath(loading.name_of(one)).removeprefix(f"{normpath(folder)}/")
     try:
         profile = loading.profile(one)
     except ConfigError as error:

@@ -7,12 +7,13 @@ says so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain import exits
 from tpudeploy.domain.engine import Engine
-from tpudeploy.domain.errors import ConfigError
-from tpudeploy.features.benchmark.recommendation import Basis, Recommendation
+from tpudeploy.domain.errors import ConfigError, UsageError
+from tpudeploy.features.benchmark.recommendation import Basis, Recommendation, Workload
 from tpudeploy.features.benchmark.store import stored_runs
 from tpudeploy.operations.declaration import (
     Access,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from tpudeploy.config.profile import Profile as Checked
     from tpudeploy.domain.deployment import Deployment, Json
     from tpudeploy.domain.pins import Pins
-    from tpudeploy.features.benchmark.recommendation import Choice, Workload
+    from tpudeploy.features.benchmark.recommendation import Choice
     from tpudeploy.features.benchmark.run import Run
     from tpudeploy.loading import OneProfile, Profile
     from tpudeploy.text.paint import Paint
@@ -96,17 +97,29 @@ def recommend(
     the 95th percentile of the time to the first token, `usd_per_month` the cost at list prices; both are positive.
     """
     from tpudeploy import loading
-    from tpudeploy.features.benchmark.recommendation import Workload
 
-    workload = Workload(
+    workload = workload_of(users, context, output, ttft_seconds=ttft_seconds, usd_per_month=usd_per_month)
+    pins, runs = workspace.adapters.pins.read(), stored_runs(workspace.adapters).all()
+    return recommended(loading.profile(profile), workload, runs, pins, takes_emulated=emulated)
+
+
+def workload_of(
+    users: int, context: int, output: int, *, ttft_seconds: float | None, usd_per_month: float | None
+) -> Workload:
+    """Return a workload. Raise `errors.UsageError` for a number that is not positive, or not finite."""
+    sizes = {"users": users, "context": context, "output": output}
+    limits = {"ttft_seconds": ttft_seconds, "usd_per_month": usd_per_month}
+    present = {name: value for name, value in {**sizes, **limits}.items() if value is not None}
+    wrong = next((name for name, value in present.items() if not (isfinite(value) and value > 0)), None)
+    if wrong is not None:
+        raise UsageError(f"`{wrong}` is {present[wrong]:g}, and has to be positive.")
+    return Workload(
         users=users,
         context_tokens=context,
         output_tokens=output,
         ttft_seconds=ttft_seconds,
         usd_per_month=usd_per_month,
     )
-    pins, runs = workspace.adapters.pins.read(), stored_runs(workspace.adapters).all()
-    return recommended(loading.profile(profile), workload, runs, pins, takes_emulated=emulated)
 
 
 def recommended(
