@@ -1,4 +1,10 @@
-"""vLLM on Cloud TPU, from one YAML profile. The public names; each is imported when it is first asked for."""
+"""Deploy vLLM on Cloud TPU from one YAML profile. The public names; each is imported on its first use.
+
+    report = tpudeploy.apply("gemma.yaml", timeout="1h", on_event=tpudeploy.progress())
+
+`plan`, `apply`, `destroy` and `size` take profiles or their paths. `Workspace` has a method for everything else.
+Every error is a class of `errors`, every event one of `events`.
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,15 @@ Listener = Callable[["events.Event"], None]
 
 
 class Workspace(Methods):
-    """A project folder, whose states are in `.tpudeploy/`. `adapters` are its connections to everything outside."""
+    """A project folder and its deployments: what the command line does, as methods.
+
+        with Workspace.open(".") as workspace:
+            plan = workspace.plan("gemma.yaml")
+            report = workspace.apply(plan, timeout="1h")
+
+    Profiles are paths or `Profile` objects. States are in `.tpudeploy/`, or in `backend`. `adapters` are the
+    connections to everything outside.
+    """
 
     adapters_class = Adapters
 

@@ -201,7 +201,8 @@ def python_page() -> str:
     for name in _CLASSES:
         own = getattr(td, name)
         parts += [f"## td.{name}", _text(getdoc(own) or "")]
-        names = [each for each in dir(own) if not each.startswith("_") and callable(getattr(own, each))]
+        members = {each: getattr(own, each) for each in dir(own) if not each.startswith("_")}
+        names = [each for each, member in members.items() if callable(member) and not isinstance(member, type)]
         parts += [_callable(f"{name}.{each}", getattr(own, each)) for each in names if getattr(own, each).__doc__]
     others = sorted(set(td.__all__) - {*_CALLS, *_CLASSES, "errors", "events"})
     rows = [(f"`td.{name}`", _cell((getdoc(getattr(td, name)) or "").partition("\n")[0])) for name in others]

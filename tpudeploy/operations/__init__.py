@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy import feature_table
@@ -109,7 +110,7 @@ class OperationMethod:
     def __get__(self, workspace: Any, owner: type) -> Any:
         run = operation(self._name).method
         if workspace is None:
-            return run
+            return _as_method(run)
         method = run.__get__(workspace, owner)
 
         @wraps(method)
@@ -118,6 +119,20 @@ class OperationMethod:
                 return method(*args, **options)
 
         return call
+
+
+def _as_method(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `run` as `help` shows a method: its first parameter is `self`."""
+
+    @wraps(run)
+    def method(*args: Any, **options: Any) -> Any:
+        return run(*args, **options)
+
+    own = signature(run)
+    first, *others = own.parameters.values()
+    shown = own.replace(parameters=[first.replace(name="self", annotation=Parameter.empty), *others])
+    method.__signature__ = shown  # type: ignore[attr-defined]  # inspect and help read it
+    return method
 
 
 if not TYPE_CHECKING:

@@ -182,6 +182,18 @@ def test_a_page_of_two_runs_is_titled_by_what_differs(report: Path) -> None:
     assert "v6e-1: agent-e2b-v6e-1" in html, "the ids are below"
 
 
+def test_each_row_of_several_runs_begins_with_its_server_and_no_column_is_empty(browser: Browser, report: Path) -> None:
+    page = browser.new_page()
+    page.goto(report.as_uri())
+    table = page.locator("details table").last
+    head = table.locator("th[scope=col], thead th").all_text_contents()
+    rows = [row.locator("td, th").all_text_contents() for row in table.locator("tbody tr").all()]
+    page.close()
+    assert head[0] == "server"
+    assert len({row[0] for row in rows}) > 1
+    assert all(any(row[place].strip() for row in rows) for place in range(len(head)))
+
+
 def test_markdown_and_csv_of_the_same_are_written_for_an_article(report: Path) -> None:
     words = ["compare", "agent-e2b-v6e-1", "agent-e2b-v6e-4", "-chdir", str(report.parent)]
     assert main([*words, "-o", "article.md"]) == 0

@@ -66,7 +66,7 @@ const Charts = (() => {
     const pad = values => isLog(x) ? [values[0] / 1.25, values[values.length - 1] * 1.25]
       : [values[0] - .03 * ((values[values.length - 1] - values[0]) || 1), values[values.length - 1] + .05 * ((values[values.length - 1] - values[0]) || 1)];
     return {
-      width, height, legend: {show: false}, padding: [10, 14, 0, 0],
+      width, height, legend: {show: false}, padding: [10, x.scale === "time" ? 32 : 18, 0, 0],  // a label is centered below the last mark
       cursor: {points: {show: false}, y: false, drag: {setScale: x.scale === "time", x: x.scale === "time"}},
       scales: {x: {time: false, distr: isLog(x) ? 3 : 1, log: 2, range: x.range ? () => x.range : () => pad(chart.x_values)},
         y: {distr: isLog(y) ? 3 : 1, log: 10, range: typeof yRange === "function" ? yRange : () => yRange}},

@@ -49,6 +49,7 @@ def page(report: ReportContent) -> str:
     charts = [*curves, *(chart for panel in panels for chart in panel.charts)]
     numbers = count_from(len(curves))
     marks = {cell.status for cell in run.cells if MARKS[cell.status]}
+    head, cells = _cell_table(report.runs)
     return render(
         "run.html.j2",
         __package__,
@@ -67,9 +68,18 @@ def page(report: ReportContent) -> str:
         memory=list(_memory(report.details)),
         starts=list(_starts(report.timelines)),
         settings=list(_settings(run)),
-        head=HEAD,
-        rows=[row for each in report.runs for row in rows(each)],
+        head=head,
+        rows=cells,
     )
+
+
+def _cell_table(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the head and the rows of all cells, without empty columns; of several runs, each row names its server."""
+    table = [(label, *row) for label, run in zip(run_labels(runs), runs, strict=True) for row in rows(run)]
+    head = ("server", *HEAD)
+    own = [place for place in range(1, len(head)) if any(row[place] for row in table)]
+    shown = [0, *own] if len(runs) > 1 else own
+    return tuple(head[place] for place in shown), [tuple(row[place] for place in shown) for row in table]
 
 
 def _heading(report: ReportContent) -> str:
