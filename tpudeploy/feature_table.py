@@ -235,6 +235,7 @@ _ROWS: Mapping[str, Feature] = {
                 module="command",
             )
         },
+        needs=("compile",),
     ),
     "alerts": Feature(
         operations={"alerts": "operation"},

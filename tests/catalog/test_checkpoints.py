@@ -86,3 +86,11 @@ def test_a_config_without_shapes_tells_nothing(config: dict[str, Any]) -> None:
 )
 def test_a_name_tells_billions_as_publishers_write_them(name: str, billions: float) -> None:
     assert parameters_in_name(name) == pytest.approx(billions)
+
+
+def test_weights_in_float32_are_bounded_by_the_sixteen_bits_in_which_vllm_loads_them() -> None:
+    config = {"hidden_size": 4_096, "num_hidden_layers": 32, "intermediate_size": 14_336, "vocab_size": 128_256}
+    by_shape = least_weights("a/b", {**config, "torch_dtype": "float32"}, {})
+    by_index = least_weights("a/b", {}, {"F32": 8_000_000_000})
+    assert by_shape == least_weights("a/b", {**config, "torch_dtype": "bfloat16"}, {})
+    assert by_index == least_weights("a/b", {}, {"BF16": 8_000_000_000})

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tpudeploy.features.compile.rows import compact, position
+from tpudeploy.features.compile.rows import compact, question
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = ROOT / "tests" / "sizing" / "data" / "engine_blocks.jsonl"
@@ -29,7 +29,6 @@ TABLE = ROOT / "tpudeploy" / "catalog" / "_engine_models.py"
 CHILD = ROOT / "tpudeploy" / "features" / "compile" / "child.py"
 CHIPS = (1, 2, 4, 8)
 HBM_BYTES = 33_550_237_696  # of one v6e chip, as its runtime reports it: blocks are compared there
-LENGTH, REQUESTS, TOKENS = 2_048, 256, 2_048
 WORTH_NAMING = 0.001
 
 HEADER = '''\
@@ -42,8 +41,6 @@ kind; `refusal` and `refusals` are the engine's words. `DIGEST` is of the lines.
 """
 # ruff: noqa: E501 - one document a line
 '''
-# What a setting of a profile is to the engine: an argument, or a variable.
-ATTENTION_DP = {"sharding": {"sharding_strategy": {"enable_dp_attention": True}}}
 # Parameters as Transformers' classes count them, from a Python that has them.
 COUNT = """
 import json, sys, torch, transformers
@@ -155,33 +152,11 @@ def read_lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def request(model: Mapping[str, Any], chips: int) -> dict[str, Any]:
-    settings = dict(model["settings"])
-    longest = position(model["config"])
-    most = longest - 2 if "Roberta" in model["config"]["architectures"][0] else longest
-    args: dict[str, Any] = {
-        "max_model_len": min(LENGTH, most),
-        "max_num_seqs": REQUESTS,
-        "max_num_batched_tokens": TOKENS,
-    }
-    if settings.pop("enable_dp_attention", None):
-        args["additional_config"] = ATTENTION_DP
-    if "dtype" in settings:
-        args["dtype"] = settings.pop("dtype")
-    if "runner" in settings:
-        args["runner"] = settings.pop("runner")
-    return {
-        "chip": "v6e",
-        "hbm_bytes": HBM_BYTES,
-        "tensor_parallel_size": chips,
-        "config": model["config"],
-        "env": settings,
-        "args": args,
-    }
-
-
 def ask(python: str, requests: Iterable[tuple[Mapping[str, Any], int]]) -> Iterator[Mapping[str, Any]]:
-    lines = "".join(json.dumps(request(model, chips)) + "\n" for model, chips in requests)
+    lines = "".join(
+        json.dumps(question(model["config"], model["settings"], chips, hbm_bytes=HBM_BYTES)) + "\n"
+        for model, chips in requests
+    )
     if not lines:
         return
     with subprocess.Popen([python, str(CHILD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 from sizing.profiles import budget, deployment, diagnostics_of
 
-from tpudeploy.catalog import _engine_models, families
+from tpudeploy.catalog import _engine_models, families, releases
+from tpudeploy.catalog.families import answers
 from tpudeploy.domain.budget import EngineSettings, HbmBudget, Unsized
 from tpudeploy.domain.model import Implementation
 from tpudeploy.sizing.weights import active_parameters, checkpoint_bytes, parameters, weights_bytes_per_chip
 
 ROWS = [json.loads(line) for line in _engine_models.MODELS.splitlines() if line]
 _BLOCKS = Path(__file__).parent / "data" / "engine_blocks.jsonl"
-_WEIGHTS = Path(__file__).parent / "data" / "engine_weights.jsonl"
-# What the loader of tpu_inference 0.32.0 puts on a chip, of models that the families list, by the number of chips.
-WEIGHTS = [json.loads(line) for line in _WEIGHTS.read_text(encoding="utf-8").splitlines()]
 # Llama's class has a counter, Gemma 3's vision tower its positions as integers.
 _BESIDE = 16_386
+BY_TITLE = {answers.title(row["id"], row["settings"]): row for row in ROWS}
+# What each release's own loader puts on a chip: by models' titles and the number of chips.
+ANSWERED = [(release, title, row) for release in releases.VERSIONS for title, row in releases.weights(release).items()]
 BLOCKS = [json.loads(line) for line in _BLOCKS.read_text(encoding="utf-8").splitlines()]
 GEMMA_2 = next(row["config"] for row in ROWS if row["id"] == "google/gemma-2-9b-it")
 SIZED = [row for row in ROWS if "weights" in row]
@@ -105,14 +106,39 @@ def test_the_blocks_are_those_of_the_engines_own_code(row: Mapping[str, Any]) ->
     assert sized.num_blocks == row["num_blocks"]
 
 
-@pytest.mark.parametrize("row", WEIGHTS, ids=lambda row: f"{row['id']} by {row['implementation']}")
-def test_a_familys_rule_splits_the_weights_as_the_engines_own_loader_does(row: Mapping[str, Any]) -> None:
-    model = families.known_model(row["id"])
+@pytest.mark.parametrize(
+    ("release", "title", "row"), [each for each in ANSWERED if each[1] not in BY_TITLE], ids=lambda each: str(each)[:60]
+)
+def test_a_familys_rule_splits_the_weights_as_a_releases_own_loader_does(
+    release: str, title: str, row: Mapping[str, int]
+) -> None:
+    name, _, settings = title.partition(" ")
+    model = families.known_model(name)
     assert model is not None
-    model = families.run_by(model, Implementation(row["implementation"]))
-    for chips, size in row["weights"].items():
-        engine = EngineSettings(tensor_parallel=int(chips), max_model_len=2_048)
+    if settings:
+        model = families.run_by(model, Implementation(settings.removeprefix("MODEL_IMPL_TYPE=")))
+    for chips, size in row.items():
+        engine = EngineSettings(tensor_parallel=int(chips), max_model_len=2_048, release=release)
         assert 0 <= size - sum(weights_bytes_per_chip(model, engine).values()) <= _BESIDE, chips
+
+
+@pytest.mark.parametrize(
+    ("release", "title", "row"), [each for each in ANSWERED if each[1] in BY_TITLE], ids=lambda each: str(each)[:60]
+)
+def test_a_release_puts_on_a_chip_what_its_own_loader_answered(
+    release: str, title: str, row: Mapping[str, int | str]
+) -> None:
+    for chips, answer in row.items():
+        settings = settings_of(BY_TITLE[title], int(chips), 512)
+        sized = deployment({**settings, "serving.image": f"vllm/vllm-tpu:v{release}"}).budget
+        budget_or_bound = sized if isinstance(sized, HbmBudget) else sized.at_least
+        if isinstance(answer, str):
+            assert isinstance(sized, Unsized)
+            assert answer in sized.because
+        else:
+            assert budget_or_bound is not None, sized
+            assert budget_or_bound.weights_bytes_per_chip == answer
+            assert any(f"tpu-inference {release}'s own loader" in note for note in budget_or_bound.estimates)
 
 
 @pytest.mark.parametrize("row", SIZED, ids=lambda row: f"{row['id']}{row['settings'] or ''}")
@@ -156,6 +182,27 @@ def test_a_config_of_other_shapes_is_not_sized_as_a_listed_one() -> None:
     assert "Gemma2ForCausalLM" in sized.because
 
 
+PHI_4 = next(row["config"] for row in ROWS if row["id"] == "microsoft/phi-4")
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_sized"),
+    [
+        ({"head_dim": PHI_4["hidden_size"] // PHI_4["num_attention_heads"]}, True),
+        ({"num_local_experts": 0, "quantization_config": None}, True),
+        ({"head_dim": 512}, False),
+        ({"num_local_experts": 64}, False),
+        ({"kv_lora_rank": 512}, False),
+        ({"quantization_config": {"quant_method": "fp8"}}, False),
+    ],
+    ids=str,
+)
+def test_a_field_that_a_listed_model_leaves_out_may_make_it_another(fields: Mapping[str, Any], is_sized: bool) -> None:
+    config = {**PHI_4, **fields}
+    sized = deployment({"model.id": "somebody/my-phi", "tpu.type": "v6e-1", "serving.args": {}}, config).budget
+    assert isinstance(sized, HbmBudget) is is_sized
+
+
 def test_a_copy_by_another_organization_is_sized_by_its_name() -> None:
     sized = budget({"model.id": "unsloth/gemma-2-9b-it", "tpu.type": "v6e-8", "serving.args": {}})
     assert any("google/gemma-2-9b-it" in text for text in sized.estimates)
@@ -181,12 +228,3 @@ def test_experts_that_are_split_otherwise_than_the_engine_was_asked_are_not_size
     sized = deployment({**changes, "tpu.type": "v6e-1"}).budget
     assert isinstance(sized, Unsized)
     assert "enable-expert-parallel" in sized.because
-
-
-def test_a_release_whose_loader_splits_a_model_otherwise_is_sized_by_its_own() -> None:
-    row = next(row for row in ROWS if row["id"] == "Qwen/Qwen3-Embedding-8B")
-    settings = settings_of(row, 8, 512)
-    assert budget(settings).weights_bytes_per_chip == 1_892_370_432
-    for release in ("0.29.0", "0.30.0", "0.31.0"):
-        settings["serving.image"] = f"vllm/vllm-tpu:v{release}"
-        assert budget(settings).weights_bytes_per_chip == 3_134_867_456

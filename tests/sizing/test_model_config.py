@@ -99,7 +99,7 @@ def test_a_config_as_the_newest_transformers_write_it_is_the_catalogues_own_mode
 
 @pytest.mark.parametrize(("head_dim", "padded"), [(64, 64), (96, 128), (128, 128), (160, 256)])
 def test_heads_are_held_as_the_kernels_want_them(head_dim: int, padded: int) -> None:
-    config = {**MIXTRAL, "architectures": ["LlamaForCausalLM"], "head_dim": head_dim}
+    config = {**MIXTRAL, "architectures": ["LlamaForCausalLM"], "num_local_experts": 0, "head_dim": head_dim}
     sized = budget({"model.id": "somebody/llama", "tpu.type": "v6e-8", ARGS: {}}, config)
     # A chip of eight has four heads of queries and of outputs, and one of keys and of values, in 32 layers.
     assert sized.weights["attention"] == 32 * 4_096 * (2 * 4 + 2) * padded * 2

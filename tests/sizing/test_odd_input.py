@@ -54,6 +54,15 @@ def test_a_config_that_means_nothing_is_refused(field: str, value: Any) -> None:
         families.from_config("a/b", {**GEMMA_26B, "text_config": part})
 
 
+@pytest.mark.parametrize("name", ["n_routed_experts", "num_local_experts", "num_experts"])
+@pytest.mark.parametrize("model_id", ["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-8B", "google/gemma-3-4b-it"])
+def test_a_dense_class_with_experts_in_its_config_is_not_sized_as_dense(model_id: str, name: str) -> None:
+    config = next(family.models[model_id] for family in families.FAMILIES if model_id in family.models)
+    part = {**config.get("text_config", config), name: 64}
+    with pytest.raises(NotCovered, match=f"has experts .`{name}`"):
+        families.from_config("a/b", {**config, "text_config": part} if "text_config" in config else part)
+
+
 def test_a_config_nested_beyond_reason_is_refused() -> None:
     with pytest.raises(NotCovered):
         families.from_text("a/b", "[" * 100_000)

@@ -128,6 +128,13 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
         False,
         ("32", "may not fit"),
     ),
+    (
+        "a block table of twice scalar memory",
+        {**_example("TPU2111"), "serving.max_num_seqs": 512},
+        "TPU2111",
+        True,
+        ("64", "Allocation (size=2097152) would exceed memory (size=1048576)"),
+    ),
     ("a block table that fills scalar memory", _example("TPU2111"), "TPU2111", True, ("32", "memory space smem")),
     ("a gap that makes graphs", _example("TPU2112"), "TPU2112", False, ("267", "199")),
     ("fast prefill", _example("TPU2113"), "TPU2113", False, ("no effect",)),

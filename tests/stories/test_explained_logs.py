@@ -82,6 +82,12 @@ def test_a_length_that_was_refused_is_not_advised(cli: Open) -> None:
     assert "Set serving.max_model_len to 9312 or less (now 16384)" in explained(cli, log, PROFILE)
 
 
+def test_block_tables_beyond_scalar_memory_are_explained_in_either_wording_of_the_compiler(cli: Open) -> None:
+    words = "Allocation (size=2097152) would exceed memory (size=1048576) :: #allocation11 [shape = 'u8[2097152]{0}', "
+    died = f"{ENGINE}jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: {words}space=smem, size = 0x200000, scoped]\n"
+    assert "block tables must fit into 1 MB" in explained(cli, died)
+
+
 def test_a_block_size_that_was_not_written_is_not_to_be_removed(cli: Open) -> None:
     died = f"{ENGINE}jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space smem. Used 1.31M of 1.00M.\n"
     flags = "(APIServer pid=1) INFO 11-22 10:00:05 [utils.py:233] non-default args: "

@@ -46,10 +46,10 @@ _BITS = {
     "BF16": 16,
     "F16": 16,
     "I16": 16,
-    "F32": 32,
+    "F32": 16,  # vLLM loads these in the dtype that the platform prefers, unless a dtype is set
     "I32": 32,
     "U32": 32,
-    "F64": 64,
+    "F64": 16,
     "I64": 64,
 }
 _LEAST_BITS = 4  # no quantization that runs on TPU has fewer
@@ -137,8 +137,7 @@ def bits_of(config: Config) -> int:
     section = config.get("quantization_config")
     if isinstance(section, Mapping):
         return _BITS_OF_METHOD.get(str(section.get("quant_method", "")), _LEAST_BITS)
-    kind = str(config.get("dtype", config.get("torch_dtype", "")))
-    return 32 if kind == "float32" else 16
+    return _BITS["F32"]
 
 
 def parameters_in_name(model_id: str) -> float:

@@ -96,8 +96,7 @@ class EngineAnswer:
     """What the engine's own loader makes of a checkpoint, by number of chips that share it, or why it refuses.
 
     `weights` are bytes on a chip. `parameters` and `checkpoint_bytes` are those of the files, `active` of the
-    parameters those that every token is multiplied with. `release` is the engine that was asked, and `others` are the
-    weights that differ with other releases of it.
+    parameters those that every token is multiplied with. `release` is the engine that was asked.
     """
 
     release: str
@@ -107,11 +106,6 @@ class EngineAnswer:
     weights: Mapping[int, int]
     refusals: Mapping[int, str] = field(default_factory=dict)
     is_pooling: bool = False
-    others: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-
-    def weights_on(self, chips: int, release: str) -> int:
-        """Return the bytes on each of the chips that share the weights, by a release's own loader if it was asked."""
-        return self.others.get(release, {}).get(chips, self.weights[chips])
 
 
 @frozen

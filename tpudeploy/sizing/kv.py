@@ -44,14 +44,16 @@ def least_block_size(engine: EngineSettings) -> int:
     return power_of_two(ceil_div(engine.max_model_len, entries))
 
 
-def exceeds_scalar_memory(engine: EngineSettings) -> bool:
-    """Return whether the compiler refuses the attention kernel, because block tables fill all of scalar memory.
+def scalar_memory_refusal(engine: EngineSettings) -> str:
+    """Return the compiler's words where block tables fill all of scalar memory, or "".
 
     libtpu 0.0.48, for a v6e chip that is absent: the kernel of tpu_inference 0.32.0 compiles for 256 requests of 1,016
-    blocks, and not of 1,024. "Ran out of memory in memory space smem. Used 1.00M of 1.00M smem."
+    blocks, and not of 1,024; of 2,048, the words are those of an allocation.
     """
-    entries = engine.max_num_seqs * ceil_div(engine.max_model_len, block_size(engine))
-    return entries * _ENTRY_BYTES >= 2 * _HALF_SMEM_BYTES
+    size = _ENTRY_BYTES * engine.max_num_seqs * ceil_div(engine.max_model_len, block_size(engine))
+    if size > 2 * _HALF_SMEM_BYTES:
+        return f"Allocation (size={size}) would exceed memory (size={2 * _HALF_SMEM_BYTES})"
+    return "Ran out of memory in memory space smem" if size == 2 * _HALF_SMEM_BYTES else ""
 
 
 def num_blocks(

@@ -207,6 +207,7 @@ def _model(
     """
     answer = _answer(model_id, config_json, choices)
     if answer is not None:
+        answer = answers.of_release(answer, image.release)
         if answer.model is None:
             raise _refusal(answer.refusal, image)
         return answer.model, (), tuple(answer.settings)

@@ -28,7 +28,7 @@ def weights_bytes_per_chip(model: LanguageModel, engine: EngineSettings) -> Mapp
     Of a model with the engine's answer, all are one group.
     """
     if model.answer is not None:
-        return {"weights": model.answer.weights_on(engine.tensor_parallel, engine.release)}
+        return {"weights": model.answer.weights[engine.tensor_parallel]}
     size, chips = itemsize(engine.dtype), engine.tensor_parallel
     linear = itemsize(model.linear_dtype or engine.dtype)
     experts = model.experts

@@ -14,7 +14,7 @@ from command_line import Result, command
 
 from tpudeploy.catalog import releases
 from tpudeploy.features import learn
-from tpudeploy.features.learn import programs, release_file
+from tpudeploy.features.learn import models, programs, release_file
 
 PROBE = Path(learn.__file__).with_name("probe.py")
 _FOLDER = Path(releases.__file__).parent
@@ -34,6 +34,12 @@ class EnginePython:
         self.path.with_suffix(".answers").write_text(answers, encoding="utf-8")
         case = f'case "$3" in tables) cat {self.path}.json ;; answers) cat {self.path}.answers ;; esac'
         return self.runs(case)
+
+    def loads(self, document: Any, rows: list[str]) -> str:
+        """Stand in for an engine whose loader answers these rows to the questions about models."""
+        self.path.with_suffix(".json").write_text(json.dumps(document), encoding="utf-8")
+        self.path.with_suffix(".rows").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+        return self.runs(f'case "$3" in tables) cat {self.path}.json ;; *) cat {self.path}.rows ;; esac')
 
     def runs(self, script: str) -> str:
         self.path.write_text(f"#!/bin/bash\n{script}\n", encoding="utf-8")
@@ -111,6 +117,95 @@ def test_a_vllm_without_the_plug_in_has_no_programs(run: Run, engine: EnginePyth
     assert ran.code == 1
     assert "has vllm 9.1.0, whose programs are not known" in ran.err
     assert not list(tmp_path.glob("libtpu-*"))
+
+
+LLAMA: dict[str, Any] = {
+    "id": "somebody/llama",
+    "config": {
+        "architectures": ["LlamaForCausalLM"],
+        "num_hidden_layers": 2,
+        "hidden_size": 256,
+        "intermediate_size": 512,
+        "num_attention_heads": 8,
+        "head_dim": 128,
+        "vocab_size": 1024,
+        "max_position_embeddings": 2048,
+    },
+}
+# Two layers of 4 x 256 x 1,024 + 3 x 256 x 512, and tables of 2 x 1,024 x 256, split by chips; norms are whole.
+_SPLIT, _WHOLE = 2 * (2 * (4 * 256 * 1024 + 3 * 256 * 512) + 2 * 1024 * 256), 2 * 5 * 256
+_ANSWER = {"implementation": "flax_nnx", "architecture": "LlamaForCausalLM", "max_model_len": 2048, "dtype": "bfloat16"}
+_ANSWER |= {"parameters": 1_000, "parameter_bytes": 2_000, "quantization": "", "is_multimodal": False}
+_ANSWER |= {"hidden": 256, "vocabulary": 1024, "runner": "generate", "layers": []}
+
+
+def loaded(size: int) -> str:
+    return json.dumps({"answer": {**_ANSWER, "weights_bytes_per_chip": size}})
+
+
+def test_the_loaders_weights_are_in_the_file_of_the_release(run: Run, engine: EnginePython, tmp_path: Path) -> None:
+    on = {chips: _SPLIT // chips + _WHOLE for chips in (1, 2, 4)}
+    refused = json.dumps({"refusal": "ValueError: 8 heads are too few"})
+    python = engine.loads(document(engine="tpu-inference"), [*map(loaded, on.values()), refused])
+    (tmp_path / "list").write_text(json.dumps({**LLAMA, "settings": {"dtype": "bfloat16"}}), encoding="utf-8")
+
+    ran = run("-python", python, "-models", "list", "-out", ".")
+
+    assert ran.code == 0, ran.err
+    assert "Weights by rule: 0 of 3 differ." in ran.out
+    weights = json.loads((tmp_path / "tpu-inference-9.1.0.json").read_text(encoding="utf-8"))["weights"]
+    sizes: dict[str, Any] = {str(chips): size for chips, size in on.items()}
+    assert weights == {"somebody/llama dtype=bfloat16": {**sizes, "8": "8 heads are too few"}}
+
+
+def test_weights_that_are_not_those_of_our_rule_fail_the_command(
+    run: Run, engine: EnginePython, tmp_path: Path
+) -> None:
+    python = engine.loads(document(engine="tpu-inference"), [loaded(7)] * 4)
+    (tmp_path / "list").write_text(json.dumps(LLAMA), encoding="utf-8")
+    ran = run("-python", python, "-models", "list")
+    assert ran.code == 1
+    assert "Weights by rule: 4 of 4 differ." in ran.out
+    assert f"somebody/llama on 1 chips: 7 bytes, by our rule {_SPLIT + _WHOLE:,}" in ran.out
+
+
+def test_a_loader_that_lacks_a_module_is_said_and_answers_nothing(
+    run: Run, engine: EnginePython, tmp_path: Path
+) -> None:
+    python = engine.loads(document(engine="tpu-inference"), ['{"refusal": "ImportError: no timm"}'] * 4)
+    (tmp_path / "list").write_text(json.dumps(LLAMA), encoding="utf-8")
+    ran = run("-python", python, "-models", "list", "-out", ".")
+    assert ran.code == 1
+    assert "Not asked: somebody/llama on 1 chips: ImportError: no timm" in ran.err
+    assert "weights" not in json.loads((tmp_path / "tpu-inference-9.1.0.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("no JSON", "Line 1 of the list is not JSON"),
+        ('{"id": "a/b", "config": {}}', "Line 1 of the list is not a model"),
+        ('{"id": "a/b", "config": {"architectures": ["X"]}, "settings": 1}', "Line 1 of the list is not a model"),
+        (json.dumps(LLAMA), "gave 1 answers to 4 questions"),
+    ],
+)
+def test_a_list_of_models_is_checked(run: Run, engine: EnginePython, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "list").write_text(text, encoding="utf-8")
+    ran = run("-python", engine.loads(document(engine="tpu-inference"), ["{}"]), "-models", "list")
+    assert ran.code == 1
+    assert message in ran.err
+
+
+def test_a_vllm_without_the_plug_in_has_no_loader(run: Run, engine: EnginePython) -> None:
+    ran = run("-python", engine.prints(document()), "-models", "shipped")
+    assert ran.code == 1
+    assert "has vllm 9.1.0, whose loader is not asked" in ran.err
+
+
+def test_each_model_of_the_catalogue_is_asked_about_once() -> None:
+    titles = [model.title for model in models.catalogue_models()]
+    assert len(titles) == len(set(titles)) > 80
+    assert {"google/gemma-2-9b-it", "meta-llama/Llama-3.2-1B", "Qwen/Qwen3-8B-FP8 MODEL_IMPL_TYPE=vllm"} <= set(titles)
 
 
 def test_writes_one_file_with_the_names_that_are_gone(run: Run, engine: EnginePython, tmp_path: Path) -> None:

@@ -324,7 +324,11 @@ ROWS: tuple[Signature, ...] = (
     Signature(
         name="no-room-in-kernel",
         what="An attention kernel's block tables do not fit into the chip's scalar memory (SMEM)",
-        pattern=r"Ran out of memory in memory space smem",
+        # The second wording: tables of more than a MiB, by libtpu 0.0.48 for an absent chip.
+        pattern=(
+            r"Ran out of memory in memory space smem"
+            r"|Allocation \(size=\d+\) would exceed memory \(size=\d+\).*space=smem"
+        ),
         remedy=_tables,
         example="RESOURCE_EXHAUSTED: Ran out of memory in memory space smem. Used 1.31M of 1.00M smem.",
     ),

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from tpudeploy.catalog import releases
 from tpudeploy.catalog._engine_models import MODELS, RELEASE
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.catalog.families.reading import EXPERTS
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import (
     Attention,
     EngineAnswer,
@@ -22,18 +24,6 @@ from tpudeploy.domain.model import (
     LanguageModel,
     RecurrentState,
 )
-
-# Bytes on a chip by number of chips, where the loader of earlier releases splits the weights otherwise than RELEASE's.
-# Asked as tests/oracle/dump_engine_models.py asks, with vllm-tpu 0.31.0 and transformers 5.24.0 (RELEASE's rows: 5.19):
-# of 36 models, each on the most chips it takes, 32 had the same weights. 0.29.0 gave the same in the ten of these that
-# were compared. 0.30.0 was not asked; it is taken to be as its neighbors.
-_EARLIER = ("0.29.0", "0.30.0", "0.31.0")
-_EARLIER_WEIGHTS: Mapping[str, Mapping[int, int]] = {
-    "HuggingFaceTB/SmolLM3-3B": {8: 834_704_448},
-    "Qwen/Qwen3-Embedding-8B": {1: 16_377_030_656, 4: 5_026_580_480, 8: 3_134_867_456},
-    "Qwen/Qwen3.5-27B": {1: 54_848_269_536, 2: 27_498_805_360, 4: 13_824_073_272, 8: 7_028_650_268},
-    "Qwen/Qwen3.5-9B": {1: 18_954_436_704, 4: 4_848_234_936, 8: 2_513_978_524},
-}
 
 
 @frozen
@@ -69,6 +59,34 @@ def answer_of_config(config: Mapping[str, Any], settings: Mapping[str, Any]) -> 
     return next((answer for answer in rows if _fits(answer.settings, settings)), None)
 
 
+def title(model_id: str, settings: Mapping[str, Any]) -> str:
+    """Return the name of a model with these settings in the files of releases."""
+    return " ".join((model_id, *(f"{name}={value}" for name, value in sorted(settings.items()))))
+
+
+def of_release(answer: ModelAnswer, release: str | None) -> ModelAnswer:
+    """Return the answer with the weights that the loader of this release makes of the model, where it was asked."""
+    row = releases.weights(release).get(title(answer.model_id, answer.settings), {})
+    if answer.model is None or answer.model.answer is None or not row:
+        return answer
+    newest = answer.model.answer
+    weights = {int(chips): size for chips, size in row.items() if isinstance(size, int)}
+    refusals = {int(chips): words for chips, words in row.items() if isinstance(words, str)}
+    name = newest.release if release is None else f"{releases.ENGINE} {release}"
+    own = replace(
+        newest,
+        release=name,
+        weights={chips: size for chips, size in {**newest.weights, **weights}.items() if chips not in refusals},
+        refusals={chips: words for chips, words in {**newest.refusals, **refusals}.items() if chips not in weights},
+    )
+    notes = tuple(_caveat(name) if each == _caveat(newest.release) else each for each in answer.model.unverified)
+    return replace(answer, model=replace(answer.model, answer=own, unverified=notes))
+
+
+def _caveat(release: str) -> str:
+    return f"weights: the answer of {release}'s own loader on absent chips, no boot"
+
+
 @cache
 def known_model(model_id: str) -> LanguageModel | None:
     """Return the model of a listed id, whatever the settings with which the engine takes it."""
@@ -98,15 +116,28 @@ def _fits(needs: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
 _LOOSE = re.compile(r"max_position|dtype|rope_|_token_(id|index)|_eps|multiplier|scaling|transformers_version")
 
 
+# Fields with which a config is that of another model, if a listed model's does not have them.
+_OTHERS = ("compression_config", "kv_lora_rank", "mamba_d_state", "quantization_config", *EXPERTS)
+
+
 def _has_shapes(config: Mapping[str, Any], shapes: Mapping[str, Any]) -> bool:
     """Return whether `config` has all of these fields that decide shapes, in its parts too."""
-    return all(
+    return not any(config.get(name) and name not in shapes for name in _OTHERS) and all(
         _has_shapes(config[name], value)
         if isinstance(value, Mapping) and isinstance(config.get(name), Mapping)
         else config.get(name) == value
-        for name, value in shapes.items()
+        for name, value in {**_by_default(config), **shapes}.items()
         if not _LOOSE.search(name)
     )
+
+
+def _by_default(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a config has to say of its heads, as far as it says it, where a listed model's leaves it out."""
+    heads, hidden = config.get("num_attention_heads"), config.get("hidden_size")
+    if type(heads) is not int or type(hidden) is not int or heads < 1:
+        return {}
+    plain = {"head_dim": hidden // heads, "num_key_value_heads": heads}
+    return {name: value for name, value in plain.items() if config.get(name)}
 
 
 def _answer(row: Mapping[str, Any]) -> ModelAnswer:
@@ -147,10 +178,9 @@ def model_of(row: Mapping[str, Any]) -> LanguageModel:
             weights={int(chips): size for chips, size in row["weights"].items()},
             refusals={int(chips): words for chips, words in row.get("refusals", {}).items()},
             is_pooling=row.get("is_pooling", False),
-            others={} if row["settings"] else dict.fromkeys(_EARLIER, _EARLIER_WEIGHTS.get(row["id"], {})),
         ),
         source=row["source"],
-        unverified=(f"weights: the answer of {row.get('release', RELEASE)}'s own loader on absent chips, no boot",),
+        unverified=(_caveat(row.get("release", RELEASE)),),
     )
 
 

@@ -30,6 +30,9 @@ _FOREIGN = {
     "linear_num_key_heads": "it mixes attention with linear attention",
 }
 QUANTIZED = "the checkpoint is quantised"
+# How many experts a layer has, by the names of different classes; these values mean a dense layer.
+EXPERTS = ("n_routed_experts", "num_local_experts", "num_experts")
+_NO_EXPERTS = (None, 0, 1, False)
 # Fields that describe one part of a model; the rest is covered.
 _QUANTIZED = {"quantization_config": QUANTIZED, "compression_config": QUANTIZED}
 _ADDED = {"num_nextn_predict_layers": "it carries layers for multi-token prediction"}
@@ -70,7 +73,10 @@ def refuse_foreign(config: Config) -> None:
 
 
 def refuse_part(config: Config, model: LanguageModel) -> None:
-    """Raise PartlyCovered if the config describes more than `model`, which was read from it."""
+    """Raise PartlyCovered if the config describes more than `model`, which was read from it, or NotCovered."""
+    experts = next((name for name in EXPERTS if text(config).get(name) not in _NO_EXPERTS), None)
+    if experts is not None and model.experts is None:
+        raise NotCovered(f"its config has experts (`{experts}`), and {model.architecture} has none")
     of_weights = "" if model.linear_dtype else _reason(config, _QUANTIZED)
     added = _reason(config, _ADDED)
     if of_weights or added:

@@ -45,6 +45,15 @@ def registry(version: str | None) -> Mapping[str, Any]:
     return rows
 
 
+def weights(version: str | None) -> Mapping[str, Mapping[str, int | str]]:
+    """Return what a release's own loader puts on a chip, or its words where it refuses: `tpudeploy learn -models`.
+
+    By model with settings (families/answers.py has the names) and by the number of chips that share the weights.
+    """
+    rows: Mapping[str, Mapping[str, int | str]] = table(version).get("weights", {})
+    return rows
+
+
 @lru_cache(maxsize=2)
 def programs(libtpu: str) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
     """Return the bytes of temporaries by graph, vocabulary and bucket of requests: `tpudeploy learn -programs`.

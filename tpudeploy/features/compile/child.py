@@ -651,7 +651,9 @@ def main() -> None:
         with os.fdopen(out) as rows:
             for row in rows:
                 ANSWERS.write(row)
-        os.waitpid(child, 0)
+        _, status = os.waitpid(child, 0)
+        if status:  # each request has its answer, though it was killed
+            ANSWERS.write(json.dumps({"refusal": f"ChildProcessError: the engine ended with status {status}"}) + "\n")
 
 
 if __name__ == "__main__":

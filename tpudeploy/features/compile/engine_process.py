@@ -7,9 +7,9 @@ import os
 import re
 import selectors
 import subprocess
+import tempfile
 import time
-from collections.abc import Collection, Generator, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +24,29 @@ _LACK = re.compile(r"ModuleNotFoundError: No module named '([\w.]{1,80})'")
 _INSTALL = "Name a Python that has vllm-tpu: `python3.12 -m venv v && v/bin/pip install vllm-tpu`."
 
 
-def ask(python: str, request: Mapping[str, Any], *, seconds: float, log: Path) -> Generator[Mapping[str, Any]]:
-    """Yield what the engine answers to a request, row by row. Its own messages go to `log`.
+def ask(
+    python: str, requests: Iterable[Mapping[str, Any]], *, seconds: float, log: Path
+) -> Generator[Mapping[str, Any]]:
+    """Yield what the engine answers to each request, row by row. Its own messages go to `log`.
 
     Raise `errors.UsageError` if `python` cannot be started, `errors.QueryFailed` if it says nothing useful, too much,
     or nothing for `seconds` in all.
     """
     ends = time.monotonic() + seconds
-    with log.open("wb") as messages:
+    with log.open("wb") as messages, tempfile.TemporaryFile() as lines:
+        lines.write(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
+        lines.seek(0)
         try:
             process = child(
                 # -I: neither this folder nor variables of Python can put another module before one of the engine's.
                 [python, "-I", str(_CHILD)],
-                stdin=subprocess.PIPE,
+                stdin=lines,
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 env=bare_environment(),  # no token reaches an engine
             )
             with process as running:
-                yield from _rows(running, request, ends)
+                yield from _rows(running, ends)
         except OSError as cause:
             raise UsageError(f"{python} cannot be started: {cause.strerror}.", hint=_INSTALL) from cause
     check_interrupt(running)
@@ -54,11 +58,8 @@ def ask(python: str, request: Mapping[str, Any], *, seconds: float, log: Path) -
         raise QueryFailed(f"{python} ended with {running.returncode}.", hint=ending)
 
 
-def _rows(process: subprocess.Popen[bytes], request: Mapping[str, Any], ends: float) -> Iterator[Mapping[str, Any]]:
-    assert process.stdin is not None
+def _rows(process: subprocess.Popen[bytes], ends: float) -> Iterator[Mapping[str, Any]]:
     assert process.stdout is not None
-    with suppress(BrokenPipeError), process.stdin:
-        process.stdin.write(json.dumps(request).encode() + b"\n")
     total = 0
     with process.stdout, selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)

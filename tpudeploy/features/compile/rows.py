@@ -6,9 +6,35 @@ from collections.abc import Mapping
 from typing import Any
 
 _LENGTH = 2_048  # of a config that names none
+_REQUESTS = 256
+# Settings of a profile that are arguments of the engine; the others are its environment variables.
+_ATTENTION_DP = {"sharding": {"sharding_strategy": {"enable_dp_attention": True}}}
+_ARGUMENTS = ("dtype", "runner")
 # IndivisibleError is JAX's: an array cannot be divided by the chips.
 _THE_ENGINES = ("ValidationError", "ValueError", "NotImplementedError", "AssertionError", "IndivisibleError")
 _ANOTHER_MODEL = 0.1
+
+
+def question(config: Mapping[str, Any], settings: Mapping[str, Any], chips: int, *, hbm_bytes: int) -> dict[str, Any]:
+    """Return what child.py is asked about a model with these settings of a profile, on this number of chips."""
+    longest = position(config)
+    most = longest - 2 if "Roberta" in config["architectures"][0] else longest
+    args: dict[str, Any] = {
+        "max_model_len": min(_LENGTH, most),
+        "max_num_seqs": _REQUESTS,
+        "max_num_batched_tokens": _LENGTH,
+    }
+    args |= {name: settings[name] for name in _ARGUMENTS if name in settings}
+    if "enable_dp_attention" in settings:
+        args["additional_config"] = _ATTENTION_DP
+    return {
+        "chip": "v6e",
+        "hbm_bytes": hbm_bytes,
+        "tensor_parallel_size": chips,
+        "config": config,
+        "env": {name: value for name, value in settings.items() if name.isupper()},
+        "args": args,
+    }
 
 
 def compact(model: Mapping[str, Any], each: Mapping[int, Mapping[str, Any]], count: int | str) -> dict[str, Any]:

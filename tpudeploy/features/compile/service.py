@@ -121,7 +121,7 @@ def engine_rows(
     with (
         tempfile.TemporaryDirectory(prefix="tpudeploy-engine-") as scratch,
         # Closed here, so that an engine of another release ends before its graphs are compiled.
-        closing(ask(python, asked, seconds=seconds, log=Path(scratch) / "log")) as rows,
+        closing(ask(python, [asked], seconds=seconds, log=Path(scratch) / "log")) as rows,
     ):
         for row in rows:
             if "refusal" in row and "graph" not in row:

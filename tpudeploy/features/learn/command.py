@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from tpudeploy.cli.context import Context
 from tpudeploy.domain import exits
 
 if TYPE_CHECKING:
+    from tpudeploy.features.learn.models import Weights
     from tpudeploy.features.learn.release_file import Document
 
 _TIMEOUT = 1_800.0
@@ -39,6 +41,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser, "prove", "Compare N draws of each kind with the engine's objects.", metavar="N", type=options.count
     )
     options.flag(parser, "programs", "Let its libtpu compile programs, and write FOLDER/libtpu-VERSION.json too.")
+    options.option(
+        parser,
+        "models",
+        "Ask its loader for the weights of a file's models, one JSON object a line, or of those that are `shipped`.",
+        metavar="LIST",
+    )
     options.option(parser, "seed", "The seed of the draws (default: 1).", metavar="TEXT", default="1")
     options.option(
         parser,
@@ -63,6 +71,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
     for problem in problems:
         terminal.explain(f"Not read: {problem}")
     differences = _prove(document, args, context) if args.prove else {}
+    weights = _weigh(document, args, context)
+    if weights is not None:
+        differences |= {"weights": list(weights.differences)}
+        problems = [*problems, *weights.problems]
+    document = release_file.with_weights(document, {} if weights is None else weights.table, _same(document))
     if args.out is not None:
         _write(context.folder / args.out / release_file.file_name(document), release_file.text(document), context)
         terminal.talk(f"Wrote {args.out / release_file.file_name(document)}.")
@@ -91,13 +104,44 @@ def _write_programs(document: Document, args: argparse.Namespace, context: Conte
     context.terminal.talk(f"Wrote {args.out / programs.file_name(table)}.")
 
 
+def _weigh(document: Document, args: argparse.Namespace, context: Context) -> Weights | None:
+    """Return what the loader makes of the models of -models, and say it; None without them."""
+    if args.models is None:
+        return None
+    from tpudeploy.adapters.files import read_file
+    from tpudeploy.catalog.releases import ENGINE
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.features.learn import models, release_file
+
+    if document["engine"] != ENGINE:
+        raise UsageError(f"{args.python} has {document['engine']} {document['release']}, whose loader is not asked.")
+    if args.models == models.SHIPPED:
+        chosen = models.catalogue_models()
+    else:
+        chosen = models.read(read_file(context.folder / args.models, release_file.MOST_BYTES))
+    context.terminal.talk(f"Asking the loader about {len(chosen)} models, which takes seconds each.")
+    weights = models.weigh(args.python, chosen, seconds=args.timeout)
+    for problem in weights.problems:
+        context.terminal.explain(f"Not asked: {problem}")
+    context.terminal.data(f"Weights by rule: {len(weights.differences)} of {weights.comparisons:,} differ.")
+    for line in weights.differences:
+        context.terminal.data(f"  {line}")
+    return weights
+
+
+def _same(document: Document) -> Mapping[str, Any] | None:
+    """Return the shipped file of this release, or None."""
+    from tpudeploy.catalog import releases
+
+    return releases.find(document["release"])
+
+
 def _with_removed(document: Document, args: argparse.Namespace, context: Context) -> Document:
     """Return the document with the names that are gone, from -older, or from the newest older release of ours."""
     from tpudeploy.catalog import releases
     from tpudeploy.features.learn import release_file
 
-    version = document["release"]
-    same = releases.find(version)
+    version, same = document["release"], _same(document)
     if args.older is not None:
         from tpudeploy.adapters.files import read_file
 

@@ -16,7 +16,7 @@ Document = dict[str, Any]
 MOST_BYTES = 8 * 1024 * 1024  # a release has 0.2 MiB
 _ENGINE = re.compile(r"[a-z][a-z-]{0,30}")
 _VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
-_PARTS = ("packages", "flags", "defaults", "values", "variables", "removed", "registry", "rules")
+_PARTS = ("packages", "flags", "defaults", "values", "variables", "removed", "registry", "rules", "weights")
 _HINT = "It is not what probe.py prints: look at what the Python writes when it starts."
 
 
@@ -45,6 +45,8 @@ def _problems(document: Any) -> Iterator[str]:
     for name, row in document.get("flags", {}).items():
         if not _is_flag(row):
             yield f"another form of the flag {name[:40]!r}"
+    if not all(isinstance(row, dict) for row in document.get("weights", {}).values()):
+        yield "another form of weights"
     if not all(isinstance(line, str) for line in document.get("problems", ())):
         yield "another form of problems"
 
@@ -81,6 +83,14 @@ def with_removed(document: Document, older: Mapping[str, Any] | None, same: Mapp
             rows[name] = row
     removed = {name: row for name, row in sorted(rows.items()) if name not in present and _is_older(row, document)}
     return {**document, "removed": removed}
+
+
+def with_weights(
+    document: Document, answers: Mapping[str, Mapping[str, int | str]], same: Mapping[str, Any] | None
+) -> Document:
+    """Return the document with what its loader answered now, and what an earlier file of it has of other models."""
+    rows = {**(same or {}).get("weights", {}), **answers}
+    return {**document, "weights": rows} if rows else document
 
 
 def _is_older(row: list[str], document: Document) -> bool:

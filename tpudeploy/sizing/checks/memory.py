@@ -23,7 +23,7 @@ from tpudeploy.sizing.checks.check import (
     warning,
     ways_out,
 )
-from tpudeploy.sizing.kv import bytes_per_token, exceeds_scalar_memory, least_block_size
+from tpudeploy.sizing.kv import bytes_per_token, least_block_size, scalar_memory_refusal
 from tpudeploy.sizing.programs import certain_bytes
 from tpudeploy.sizing.programs import program_room as room_for_programs
 from tpudeploy.sizing.search import budget_with
@@ -267,8 +267,9 @@ def small_block(deployment: Deployment) -> Iterator[Diagnostic]:
         load = f"{engine.max_num_seqs} requests of {engine.max_model_len:,} tokens"
         message = f"block_size {engine.block_size} is below the {least} that {load} need: their block tables "
         hint = "Leave it out: vLLM then chooses."
-        if exceeds_scalar_memory(engine):
-            message += 'fill scalar memory. The compiler refuses: "Ran out of memory in memory space smem".'
+        refusal = scalar_memory_refusal(engine)
+        if refusal:
+            message += f'fill scalar memory. The compiler refuses: "{refusal}".'
             yield error(deployment, message, path="serving.block_size", hint=hint)
         else:
             message += "may not fit in scalar memory."
