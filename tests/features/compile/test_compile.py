@@ -90,6 +90,18 @@ def test_a_run_that_was_killed_between_the_variants_of_a_graph_lacks_the_others(
     assert len(ended) == len(set(ended))
 
 
+@pytest.mark.parametrize("words", [("compile",), ("size", "--engine")], ids=" ".join)
+def test_a_draft_model_is_refused_before_the_engine_is_started(
+    at: CommandLine, engine: Engine, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    draft = '{"method": "eagle3", "model": "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "num_speculative_tokens": 3}'
+    change = ("-set", f"serving.args.speculative_config={draft}")
+    result = at.run(words[0], "tiny.yaml", *words[1:], "--python", engine(recorded("compiled.jsonl")), *change)
+    assert result.code == 1
+    assert "the draft model yuhuili/EAGLE3-LLaMA3.1-Instruct-8B: its config is not known here" in result.err
+    assert not (tmp_path / "asked").exists()
+
+
 def test_size_takes_the_program_room_from_compiled_graphs_and_says_so(at: CommandLine, engine: Engine) -> None:
     at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")))
     sized = json.loads(at.run("size", "tiny.yaml", "--compiled", KEPT, "--json").out)

@@ -220,12 +220,24 @@ def resolve_question(profile: OneProfile, pins: Pins) -> tuple[Deployment, Mappi
     if deployment.engine.kind in DIFFERENCES:
         hint = "Name an image of vllm-tpu: the graphs are those of tpu-inference."
         raise UsageError(f"{deployment.engine.title} cannot be compiled or asked without a chip.", hint=hint)
+    _refuse_draft(deployment)
     text = loading.config_json_of(checked) or _config_on_hub(deployment, pins)
     config = dict(answers.config_of(deployment.model_id)) if text is None else dict(read_row(text.encode()))
     if not config:
         hint = "Name its config.json in model.config; the engine reads the whole of it."
         raise UsageError(f"The config of {deployment.model_id} is not known.", hint=hint)
     return deployment, config
+
+
+def _refuse_draft(deployment: Deployment) -> None:
+    """Raise `errors.UsageError` for a draft model: the engine would look for its config.json on the hub, and stop."""
+    _, config = argument(deployment, "speculative-config")
+    draft = config.get("model") if isinstance(config, Mapping) else None
+    draft = draft or argument(deployment, "spec-model")[1]
+    if draft:
+        message = f"The engine cannot be asked with the draft model {draft}: its config is not known here."
+        hint = "Leave the draft model out, and add its own memory; ngram needs none."
+        raise UsageError(message, hint=hint)
 
 
 def _config_on_hub(deployment: Deployment, pins: Pins) -> str | None:
