@@ -26,7 +26,9 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("tpudeploy/features/compile/child.py", ".write_text"): "as above",
     ("tpudeploy/features/compile/child.py", "tempfile.TemporaryDirectory"): "as above",
     ("tpudeploy/features/compile/engine_process.py", ".open"): "the child's messages, in a folder of its own",
+    ("tpudeploy/features/compile/engine_process.py", "tempfile.TemporaryFile"): "the child's questions, in a new file",
     ("tpudeploy/features/compile/service.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
+    ("tpudeploy/features/learn/models.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("tpudeploy/features/benchmark/load/installed.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("tpudeploy/features/benchmark/load/installed.py", ".open"): "the log in that folder",
     (
