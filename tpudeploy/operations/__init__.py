@@ -128,10 +128,10 @@ def _as_method(run: Callable[..., Any]) -> Callable[..., Any]:
     def method(*args: Any, **options: Any) -> Any:
         return run(*args, **options)
 
-    own = signature(run)
-    first, *others = own.parameters.values()
-    shown = own.replace(parameters=[first.replace(name="self", annotation=Parameter.empty), *others])
-    method.__signature__ = shown  # type: ignore[attr-defined]  # inspect and help read it
+    of_run = signature(run)
+    workspace, *others = of_run.parameters.values()
+    parameters = [workspace.replace(name="self", annotation=Parameter.empty), *others]
+    method.__signature__ = of_run.replace(parameters=parameters)  # type: ignore[attr-defined]  # `help` reads it
     return method
 
 

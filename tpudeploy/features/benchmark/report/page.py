@@ -78,8 +78,8 @@ def _cell_table(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, .
     table = [(label, *row) for label, run in zip(run_labels(runs), runs, strict=True) for row in rows(run)]
     head = ("server", *HEAD)
     own = [place for place in range(1, len(head)) if any(row[place] for row in table)]
-    shown = [0, *own] if len(runs) > 1 else own
-    return tuple(head[place] for place in shown), [tuple(row[place] for place in shown) for row in table]
+    columns = [0, *own] if len(runs) > 1 else own
+    return tuple(head[place] for place in columns), [tuple(row[place] for place in columns) for row in table]
 
 
 def _heading(report: ReportContent) -> str:
