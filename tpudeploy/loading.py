@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from tpudeploy.config.profile import Profile as Checked
 from tpudeploy.domain.errors import ConfigError
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 
 if TYPE_CHECKING:
+    from tpudeploy.config.reader import Reader
     from tpudeploy.domain.accelerator import AcceleratorType
     from tpudeploy.domain.deployment import Deployment, Json, OwnFile
     from tpudeploy.domain.diagnostics import Diagnostic
@@ -73,38 +74,43 @@ class Profile(Checked):
 
         Raise `errors.ProfileInvalid`, with every problem in `.diagnostics`, or `errors.ProfileNotFound`.
         """
+        source = ProfileSource(
+            path=path,
+            overlays=tuple(overlays),
+            sets=tuple(_settings(set)),
+            environment=environment,
+            untrusted=untrusted,
+            allow_env=frozenset(allow_env),
+            folder=folder,
+        )
+        return cls._read(source, None, engine)
+
+    @classmethod
+    def _read(cls, source: ProfileSource, reader: Reader | None, engine: Engine | None) -> Self:
+        """Return the profile of a source, from its files, or from what a `reader` has read of them before."""
         from tpudeploy.adapters.files import FileReader, is_inside
         from tpudeploy.adapters.project import boundary_of
         from tpudeploy.config.parse import parse
         from tpudeploy.config.trust import Trust
 
         def project() -> Path:
-            return boundary_of(Path(folder), Path(path))
+            return boundary_of(Path(source.folder), Path(source.path))
 
-        paths = [str(path), *map(str, overlays)]
-        sets = _settings(set)
-        allowed = frozenset(allow_env)
+        paths = [str(source.path), *map(str, source.overlays)]
+        if reader is None:
+            reader = FileReader(project(), operator_paths=paths) if source.untrusted else FileReader()
         checked = parse(
             paths[0],
-            FileReader(project(), operator_paths=paths) if untrusted else FileReader(),
+            reader,
             overlays=paths[1:],
-            sets=sets,
-            environment=os.environ if environment is None else environment,
+            sets=source.sets,
+            environment=os.environ if source.environment is None else source.environment,
             trust=Trust(
-                is_trusted=not untrusted,
-                allowed=allowed,
+                is_trusted=not source.untrusted,
+                allowed=source.allow_env,
                 is_outside=lambda file: not is_inside(project(), file),
             ),
             engine=engine,
-        )
-        source = ProfileSource(
-            path=path,
-            overlays=tuple(overlays),
-            sets=tuple(sets),
-            environment=environment,
-            untrusted=untrusted,
-            allow_env=allowed,
-            folder=folder,
         )
         return cls._from_checked(checked, source)
 
@@ -141,27 +147,26 @@ class Profile(Checked):
         return cls.from_text(text, environment=environment)
 
     def with_settings(self, settings: Mapping[str, object] | Sequence[str], *, engine: Engine | None = None) -> Self:
-        """Return this profile with settings merged on top, read again from its files. Raise as `load` does.
+        """Return this profile with settings merged on top. Raise as `load` does.
 
-        `engine` is that of its image, if more is known of it than its name and tag tell.
+        Its files are as they were when it was loaded, also after an edit. `engine` is that of its image, if
+        more is known of it than its name and tag tell.
         """
         match self.source:
             case ProfileSource() as source:
-                return self.load(
-                    source.path,
-                    overlays=source.overlays,
-                    set=[*source.sets, *_settings(settings)],
-                    environment=source.environment,
-                    untrusted=source.untrusted,
-                    allow_env=source.allow_env,
-                    folder=source.folder,
-                    engine=engine,
-                )
+                changed = replace(source, sets=(*source.sets, *_settings(settings)))
+                return self._read(changed, self.reader, engine)
             case ProfileText() as source:
                 sets = [*source.sets, *_settings(settings)]
                 return self.from_text(source.text, set=sets, environment=source.environment, engine=engine)
             case None:
                 raise ValueError("this profile was not loaded from a file or a text")
+
+    def edited_files(self) -> tuple[str, ...]:
+        """Return those of its files that have another content now than when it was loaded, or are gone."""
+        from tpudeploy.adapters.files import FileReader
+
+        return self.reader.edited_files() if isinstance(self.reader, FileReader) else ()
 
     @classmethod
     def _from_checked(cls, checked: Checked, source: ProfileSource | ProfileText) -> Self:

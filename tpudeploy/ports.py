@@ -467,8 +467,12 @@ class RecordStore(Protocol):
         """Return the text of a document. Raise `errors.RunUnreadable`, `errors.Fault` or `errors.Denied`."""
         ...
 
-    def keep(self, id: str, text: str) -> None:  # noqa: A002 - the record's word
-        """Write a document atomically, over its earlier version. Raise `errors.StateError`, or as `read`."""
+    def keep(self, id: str, text: str, *, prove: Callable[[], None] = lambda: None) -> None:  # noqa: A002 - the record's word
+        """Write a document atomically, over its earlier version. Raise `errors.StateError`, or as `read`.
+
+        `prove` raises if this run has lost the lock of what it writes. It is called late enough that the write of
+        another run after that makes this one fail.
+        """
         ...
 
     def place(self, id: str) -> str:  # noqa: A002 - the record's word

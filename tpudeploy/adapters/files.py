@@ -83,14 +83,34 @@ class FileReader:
     With a `project`, it opens only files at or below that folder after links are resolved: .yaml, .yml, .json and
     .sh files that are not hidden (.git and .env hold credentials). Of the `operator_paths`, one that is outside of the
     project as written is opened too; one that only leads outside by a link is not.
+
+    A file is read once: what is made of it later is of the same content, also after an edit.
     """
 
     def __init__(self, project: Path | None = None, *, operator_paths: Iterable[str] = ()) -> None:
         self._project = project
         self._operator_paths = frozenset(operator_paths)
         self._outside_paths = frozenset() if project is None else _outside_paths(project, self._operator_paths)
+        self._contents: dict[str, bytes] = {}
 
     def read(self, path: str) -> bytes:
+        content = self._contents.get(path)
+        if content is None:
+            content = self._contents[path] = self._open(path)
+        return content
+
+    def edited_files(self) -> tuple[str, ...]:
+        """Return the files that have another content now than when they were read, or cannot be read."""
+
+        def is_edited(path: str) -> bool:
+            try:
+                return self._open(path) != self._contents[path]
+            except Unreadable:
+                return True
+
+        return tuple(path for path in self._contents if is_edited(path))
+
+    def _open(self, path: str) -> bytes:
         if self._project is None or path in self._outside_paths:
             return self._read(path, lambda: os.open(path, _READ))
         project = self._project

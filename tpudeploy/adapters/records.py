@@ -6,7 +6,7 @@ Each is written by one run at a time, so nothing is locked.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -67,7 +67,8 @@ class LocalRecords:
     def read(self, id: str) -> str:  # noqa: A002 - the record's word
         return text(self._files, id)
 
-    def keep(self, id: str, text: str) -> None:  # noqa: A002 - the record's word
+    def keep(self, id: str, text: str, *, prove: Callable[[], None] = lambda: None) -> None:  # noqa: A002 - the record's word
+        prove()
         keep(self._files, id, text)
 
     def place(self, id: str) -> str:  # noqa: A002 - the record's word
@@ -99,12 +100,14 @@ class BucketRecords:
         except ValueError as cause:
             raise errors.RunUnreadable(f"{self.place(id)} cannot be read: {cause}.") from cause
 
-    def keep(self, id: str, text: str) -> None:  # noqa: A002 - the record's word
+    def keep(self, id: str, text: str, *, prove: Callable[[], None] = lambda: None) -> None:  # noqa: A002 - the record's word
         from tpudeploy.adapters.google.objects import Moved
 
         key = self._key(id)
         try:
-            self._objects.write(key, text.encode(), over=self._objects.generation(key))
+            generation = self._objects.generation(key)
+            prove()
+            self._objects.write(key, text.encode(), over=generation)
         except Moved as cause:
             hint = "Another run writes it too. Stop one of them, and run the command again."
             raise errors.StateError(f"{self.place(id)} was changed meanwhile.", hint=hint) from cause

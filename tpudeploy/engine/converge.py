@@ -167,6 +167,7 @@ class Convergence:
         self._last: Tick | None = None
         self._failures_shown: set[tuple[int, str]] = set()
         self._session: StateSession | None = None
+        self._was_approved = False  # whether the state has had the approval of this run
         self._create_turns: dict[Backend, float] = {}
         self._router_machine = RouterMachine(world, goal.name)
         self._scaler = Scaler(world)
@@ -355,6 +356,26 @@ class Convergence:
             )
         if self._reached_at is not None:
             _check_approval(self._world, goal, session)
+        elif goal.deployment is not None:
+            self._check_removal(session.state)
+
+    def _check_removal(self, state: State) -> None:
+        """Raise `errors.StalePlan` if another run has deleted, or deletes, what this one is about to bring up.
+
+        A run can be suspended for so long that another one takes over, completes the deployment and deletes it. This
+        run's approval ends with that, and the plan showed no second slice.
+        """
+        approval = state.goal
+        if approval is not None and approval.fingerprint == self._goal.fingerprint:
+            self._was_approved = True
+            return
+        is_deleted = approval is None and not state.attempts
+        is_leaving = approval is not None and not approval.fingerprint
+        if self._was_approved and (is_deleted or is_leaving):
+            raise errors.StalePlan(
+                f"Another run deleted {self._goal.name} meanwhile, so this one requests nothing more.",
+                hint="Run the command again to see and approve a new plan.",
+            )
 
     def _observe(self, session: StateSession) -> Observed:
         """Return one observation, which is in the state then, with the number of replicas that its load needs."""

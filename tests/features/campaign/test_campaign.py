@@ -284,3 +284,35 @@ def test_a_quota_that_cannot_be_read_limits_nothing_and_is_said(cli: Open) -> No
     assert "Google's quota is unknown, so it limits no lane: " in run.words
     assert "(Google's quota)" not in run.words
     assert "chips: N sets a limit of your own" in run.words
+
+
+def test_an_edit_of_the_base_profile_while_it_runs_changes_no_cell_and_is_said(at: CommandLine) -> None:
+    text = (at.folder / "gemma.yaml").read_text("utf-8")
+
+    def edit() -> None:
+        if at.requested_zones():
+            at.write(text.replace("max_model_len: 16384", "max_model_len: 8192"))
+
+    at.clock.on_advance.append(edit)
+    run = at.run("campaign", "two.yaml", "-auto-approve")
+    at.clock.on_advance.remove(edit)
+    assert run.code == 0, run.all
+    assert run.words.count("gemma.yaml was edited. This campaign continues with the profile as it was") == 1
+    logs = " ".join(at.run("bench", "show", each["id"], "-json").out for each in document(at, "bench", "list")["runs"])
+    assert ("16384" in logs, "8192" in logs) == (True, False)
+    again = at.run("campaign", "two.yaml", "-auto-approve")
+    assert again.code == 1
+    assert "gemma.yaml was edited since small began, and 2 cells of it were measured before." in again.words
+    assert "give the grid another name" in again.words
+    at.write(text)
+    assert "Nothing is left to measure." in at.run("campaign", "two.yaml").words
+
+
+def test_an_edit_before_anything_is_measured_and_one_that_changes_no_server_are_taken(at: CommandLine) -> None:
+    at.left_or_killed(30.0, "campaign", "two.yaml", "-auto-approve")
+    text = (at.folder / "gemma.yaml").read_text("utf-8").replace("max_model_len: 16384", "max_model_len: 8192")
+    at.write(text)
+    run = at.run("campaign", "two.yaml", "-auto-approve")
+    assert run.code == 0, run.all
+    at.write(f"{text}# a comment\n")
+    assert "Nothing is left to measure." in at.run("campaign", "two.yaml").words

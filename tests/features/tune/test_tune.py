@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from command_line import CommandLine, Open
+from command_line import PROFILE, CommandLine, Open
+from other_process import holding
 
 LOAD = ("-concurrency", "32", "-context", "512", "-output", "64")
 SEQUENCES = ("-try", "serving.max_num_seqs=64,128")
@@ -116,3 +117,45 @@ def test_a_slice_of_its_own_ends_within_the_money_also_after_a_kill(cli: Open) -
     costs = json.loads(at.run("cost", "--json").out)
     assert 0 < costs["total"]["usd"] <= 5
     assert at.run("status").out == "Nothing is deployed from this folder.\n"
+
+
+def test_one_tuning_of_a_deployment_runs_at_a_time(at: CommandLine) -> None:
+    with holding(at.folder / ".tpudeploy", "_tune-gemma", who="ada"):
+        second = at.run(*TUNE, *SEQUENCES)
+        assert second.code == 10
+        assert "A tuning of gemma is already run by ada (process" in second.words
+        assert "-lock-timeout" in second.words
+        assert at.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0, "its server is left alone"
+    assert tuned(at, *SEQUENCES)["finding"] == "better"
+
+
+def test_an_edit_of_the_profile_while_it_is_tuned_changes_no_measurement_and_is_said(at: CommandLine) -> None:
+    began, edited = at.clock.now(), PROFILE.replace("max_model_len: 16384", "max_model_len: 8192")
+
+    def edit() -> None:
+        if at.clock.now() > began + 300:
+            at.write(edited)
+
+    at.clock.on_advance.append(edit)
+    run = at.run(*TUNE, *SEQUENCES)
+    at.clock.on_advance.remove(edit)
+    assert run.code == 0, run.all
+    assert run.words.count("gemma.yaml was edited. This tuning continues with the profile as it was") == 1
+    at.write(PROFILE)
+    assert at.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0, "it serves as the profile said"
+
+
+def test_the_slice_of_a_killed_tuning_is_no_other_tunings(cli: Open) -> None:
+    """That one would leave it running at its end: a tuning deletes what it requested itself."""
+    at = cli(boot={"boot_seconds": 60, "paced": True})
+    at.write()
+    at.left_or_killed(1500.0, *TUNE, *SEQUENCES)
+    assert len(at.emulator.billed()) == 1
+    at.write(PROFILE.replace("max_model_len: 16384", "max_model_len: 8192"))
+    run = at.run(*TUNE, *SEQUENCES)
+    assert run.code == 1
+    assert "gemma is on the slice of tune-" in run.words
+    assert "tpudeploy destroy gemma" in run.words
+    at.write()
+    assert tuned(at, *SEQUENCES)["finding"] == "better"
+    assert at.emulator.billed() == ()

@@ -69,10 +69,14 @@ _T = TypeVar("_T")
 
 
 class Benchmarks:
-    """Measures deployments and addresses. Runs are kept in `.tpudeploy/runs`."""
+    """Measures deployments and addresses. Runs are kept in `.tpudeploy/runs`.
 
-    def __init__(self, workspace: Workspace) -> None:
+    `prove` raises if this process may not write runs any more, because another one has taken over its lock.
+    """
+
+    def __init__(self, workspace: Workspace, prove: Callable[[], None] = lambda: None) -> None:
         self._workspace = workspace
+        self._prove = prove
 
     def replica(self, profile: Profile, index: int) -> str:
         """Return the address of a profile's replica. Raise `errors.UsageError` if there are not as many."""
@@ -229,7 +233,7 @@ class Benchmarks:
         # A router passes each request to one replica: only a real load reaches all of them.
         is_stand_in = target.is_emulated and not target.servers
         load_driver = self._load_driver(driver, target.subject.url, tokenizer, target.api_key, is_emulated=is_stand_in)
-        runs, seconds_before = stored_runs(self._workspace.adapters), run.seconds
+        runs, seconds_before = stored_runs(self._workspace.adapters, self._prove), run.seconds
         # A router has no metrics of the engines behind it.
         servers = target.servers or {"": target.subject.url}
         clients = {address: VllmClient(url, api_key=target.api_key) for address, url in servers.items()}
@@ -270,7 +274,7 @@ class Benchmarks:
         except CloudError:
             # The figures count without it; what is made of the run shows this start as unknown.
             return run
-        return _stored(stored_runs(self._workspace.adapters), replace(run, start=start))
+        return _stored(stored_runs(self._workspace.adapters, self._prove), replace(run, start=start))
 
     def _measure(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tpudeploy.adapters import records
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     from tpudeploy.wiring import Adapters
 
 
-def stored_runs(adapters: Adapters) -> StoredRuns:
-    return StoredRuns(adapters.records("runs"))
+def stored_runs(adapters: Adapters, prove: Callable[[], None] = lambda: None) -> StoredRuns:
+    """Return the runs of a workspace. `prove` is called for each write: see `ports.RecordStore`."""
+    return StoredRuns(adapters.records("runs"), prove)
 
 
 def find_run(adapters: Adapters, name: str) -> Run:
@@ -27,8 +29,9 @@ def find_run(adapters: Adapters, name: str) -> Run:
 class StoredRuns:
     """See `ports.RunStore`. A run is written as a whole after each cell."""
 
-    def __init__(self, store: RecordStore) -> None:
+    def __init__(self, store: RecordStore, prove: Callable[[], None] = lambda: None) -> None:
         self._store = store
+        self._prove = prove
         self._lines: list[tuple[Cell, str]] = []  # cells of the current run that are already serialised
 
     def path(self, run: Run) -> str:
@@ -37,7 +40,7 @@ class StoredRuns:
     def keep(self, run: Run) -> None:
         lines_by_cell = {id(cell): text for cell, text in self._lines}
         self._lines = [(cell, lines_by_cell.get(id(cell)) or runfile.line(cell)) for cell in run.cells]
-        self._store.keep(run.id, runfile.dumps(run, [text for _, text in self._lines]))
+        self._store.keep(run.id, runfile.dumps(run, [text for _, text in self._lines]), prove=self._prove)
 
     def find(self, id: str) -> Run:  # noqa: A002 - the record's word
         return self._read(records.find_id(self._store.ids(), id, "run", hint="`tpudeploy bench list` shows them."))

@@ -54,7 +54,10 @@ class LaneReport:
 
 @frozen
 class LaneTask:
-    """A lane to run. `end` gives the minutes of a new slice, or None if the budget has no room for it any more."""
+    """A lane to run. `end` gives the minutes of a new slice, or None if the budget has no room for it any more.
+
+    `prove` raises `errors.StateConflict` if another run has taken over the campaign: this one changes nothing then.
+    """
 
     campaign: str
     name: str
@@ -66,6 +69,7 @@ class LaneTask:
     deadline: float
     ceiling: CostCeiling | None
     end: Callable[[tuple[LaneTurn, ...]], int | None]
+    prove: Callable[[], None]
 
 
 @frozen
@@ -104,7 +108,7 @@ class LaneRun:
         self._profiles = profiles
         self._end = end
         self._report = report
-        self._benchmarks = Benchmarks(workspace)
+        self._benchmarks = Benchmarks(workspace, task.prove)
         self._accuracy = AccuracyTests(workspace)
         self._misses: dict[tuple[str, int], int] = {}
 
@@ -132,6 +136,7 @@ class LaneRun:
         state = self._workspace.adapters.states.read(self._task.name).state
         if state is None:
             return
+        self._task.prove()
         profile = self._workspace.recorded_profile(self._task.name, ["lifecycle.prevent_destroy=false"])
         report = self._workspace.apply(self._workspace.plan([profile], destroy=True), on_event=self._report.on_event)
         for error in report.failures:
@@ -163,6 +168,7 @@ class LaneRun:
         if seconds <= 0:
             raise _Left("the end of the campaign has come")
         self._report.on_turn(turn, CellProgress.STARTING, "")
+        self._task.prove()
         try:
             plan = self._plan(turn)
             if any(change.action in _NEW_SLICE for change in plan.changes):
@@ -229,7 +235,7 @@ class LaneRun:
         if not any(cell.status is CellStatus.FAILED for cell in run.cells) or not self._is_slice_gone(turn):
             return False
         remaining_cells = tuple(cell for cell in run.cells if cell.status is not CellStatus.FAILED)
-        stored_runs(self._workspace.adapters).keep(replace(run, cells=remaining_cells))
+        stored_runs(self._workspace.adapters, self._task.prove).keep(replace(run, cells=remaining_cells))
         return True
 
     def _ask(self, turn: LaneTurn, profile: Profile) -> None:

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tpudeploy import catalog, loading
-from tpudeploy.adapters.files import read_file
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, warning
 from tpudeploy.config.document import unusable
-from tpudeploy.config.reader import MAX_BYTES
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
@@ -65,12 +63,14 @@ class GridObstacle:
 class CampaignPlan:
     """What a campaign will do: the turns that remain, in lanes, with what they need.
 
+    `source` is the profile that every server is made of, as it was read then: `base` is its name, `profile` its text.
     `turns` are all that can run, measured or not. `cells` counts theirs, `cells_done` those that are measured, and
     `cells_failed` those of servers that failed before. `profiles` are by the keys of the servers. `spent` is what
-    the campaign has cost so far, in USD. `base` is the name of the profile that all are made of, `profile` its text.
+    the campaign has cost so far, in USD.
     """
 
     grid: CampaignGrid
+    source: Profile
     base: str
     profile: str
     turns: tuple[LaneTurn, ...]
@@ -151,7 +151,8 @@ def propose(
     Raise `errors.ConfigError` for a base that cannot be used, for a value of the grid that no server can have, and
     where the likely cost or time is more than the budget or the end.
     """
-    sized = _sized_grid(grid, folder, load)
+    source = load(folder / grid.spec.base)
+    sized = _sized_grid(grid, source)
     failures = {} if record is None or retries else record.failures
 
     def remaining_turns(lane: CampaignLane) -> tuple[LaneTurn, ...]:
@@ -165,8 +166,9 @@ def propose(
     cells, measured_count = _count(turns), sum(_measured_points(turn, measured) for turn in turns)
     plan = CampaignPlan(
         grid=grid,
+        source=source,
         base=grid.spec.base,
-        profile=read_file(folder / grid.spec.base, MAX_BYTES).decode(),
+        profile="" if source.reader is None else source.reader.read(str(folder / grid.spec.base)).decode(),
         turns=turns,
         lanes=remaining,
         needs={lane.name: lanes.need(lane, times) for lane in remaining},
@@ -196,10 +198,10 @@ class _SizedGrid:
     deployments: Mapping[str, Deployment]  # one of each lane, by its name
 
 
-def _sized_grid(grid: CampaignGrid, folder: Path, load: Callable[[Path], Profile]) -> _SizedGrid:
+def _sized_grid(grid: CampaignGrid, base: Profile) -> _SizedGrid:
     names = labels([each.values for each in grid.combinations])
     by_values = {each.id: label for each, label in zip(grid.combinations, names, strict=True)}
-    candidates, obstacles = _sized(grid, load(folder / grid.spec.base), by_values)
+    candidates, obstacles = _sized(grid, base, by_values)
     servers = {each.combination.id: _server(each, grid, by_values[each.combination.id]) for each in candidates}
     able = [each for each in candidates if not each.why and servers[each.combination.id].points]
     obstacles += [_obstacle(each, by_values, servers[each.combination.id]) for each in candidates if each not in able]

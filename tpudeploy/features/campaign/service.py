@@ -6,11 +6,12 @@ Why: decision 90 in docs/decisions.md.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 
 from tpudeploy.adapters.files import read_file
 from tpudeploy.config.reader import MAX_BYTES
@@ -18,7 +19,7 @@ from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
-from tpudeploy.domain.events import Event
+from tpudeploy.domain.events import Event, Warned
 from tpudeploy.domain.facts import ApiFacts, Facts, Unknown
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.engine.session import cost_since, holding_lock, states_by_name
@@ -39,6 +40,7 @@ from tpudeploy.features.campaign.store import StoredCampaigns
 from tpudeploy.loading import Profile
 from tpudeploy.ports import Workers
 from tpudeploy.reconcile.spend import exposures
+from tpudeploy.text import words
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
 
@@ -91,7 +93,8 @@ class Campaigns:
     ) -> CampaignPlan:
         """Return what a grid asks for, without what is measured, and without what failed unless `retry`.
 
-        Raise as `proposal.propose`, and `errors.UsageError` for a name that another deployment has.
+        Raise as `proposal.propose`, and `errors.UsageError` for a name that another deployment has, and for a base
+        profile that makes other servers than those that were measured.
         """
         record = self.records.read(grid.spec.name)
         names = () if record is None else tuple(record.ends)
@@ -108,6 +111,8 @@ class Campaigns:
             load=load,
         )
         self._check_names(plan, record)
+        if record is not None:
+            _check_base(plan, record, measured)
         return plan
 
     def _quota(self, names: Collection[str], project: str | None, backends: Iterable[Backend]) -> Facts:
@@ -152,11 +157,10 @@ class Campaigns:
         *,
         listener: CampaignListener | None = None,
         outer: CostCeiling | None = None,
-        load: Callable[[Path], Profile] = Profile.load,
     ) -> CampaignRecord:
         """Run what remains of a campaign, and delete its slices. The `outer` ceiling holds beside its budget.
 
-        `load` is as for `propose`.
+        Its servers are made of the profile that the plan was made of. An edit of that meanwhile is reported.
 
         One run at a time has a campaign: raise `errors.StateLocked` if another one has it still after `Patience.lock`.
         What that one measured meanwhile is left out. A failure of one server is recorded, and stops nothing.
@@ -168,10 +172,10 @@ class Campaigns:
         world = self._workspace.adapters.world(callbacks.on_event)
         # No deployment has such a name.
         with holding_lock(world, f"_campaign-{name}", "campaign", what=f"The campaign {name}") as prove:
-            rest = self.propose(plan.grid, folder, retry=plan.retries, load=load)
+            rest = self.propose(plan.grid, folder, retry=plan.retries, load=lambda _path: plan.source)
             record = self.records.read(name)
             own = _new_record(rest, world.clock.now()) if record is None else _continued(record, rest)
-            self.records.keep(own)
+            self.records.keep(own, prove)
             request = _CampaignRequest(plan=rest, folder=folder, listener=callbacks, prove=prove, outer=outer)
             return _CampaignRun(self._workspace, self, own, request).finish()
 
@@ -195,6 +199,24 @@ def _continued(record: CampaignRecord, plan: CampaignPlan) -> CampaignRecord:
         obstacles={each.label: each.why for each in plan.obstacles},
         failures={} if plan.retries else record.failures,
         ended_at=None,
+    )
+
+
+def _check_base(plan: CampaignPlan, record: CampaignRecord, measured: Measured) -> None:
+    """Raise `errors.UsageError` if the base profile makes other servers now than those whose cells are measured."""
+    counts = Counter({key: len(cells) for (key, _repeat), cells in measured.items()})
+    own = {server.key for server in plan.servers}
+    values = [dict(server.values) for server in recorded_servers(plan)]
+    former = [each for each in record.servers if each.key not in own and dict(each.values) in values]
+    cells = sum(counts[server.key] for server in former)
+    if not cells:
+        return
+    why = f"{plan.base} was edited"
+    if plan.profile == record.profile:
+        why = f"{plan.base} has another meaning, by a file that it extends or by tpudeploy {VERSION},"
+    raise UsageError(
+        f"{why} since {record.name} began, and {words.plural(cells, 'cell')} of it were measured before.",
+        hint="Undo that to continue the campaign. For one of the profile as it is now, give the grid another name.",
     )
 
 
@@ -228,14 +250,15 @@ class _CampaignRun:
         self._plan = plan
         self._folder = request.folder
         self._listener = request.listener
-        self._prove = request.prove
+        self._renew = request.prove
         self._outer = request.outer
         self._clock = workspace.adapters.clock
         self._deadline = self._clock.now() + float(plan.grid.spec.end)
-        self._lock = RLock()
+        self._lock, self._proof_lock = RLock(), Lock()
         self._board = _board(plan, campaigns.measured(record.name), record)
         self._spent = (-_SPENT_EVERY, 0.0)
         self._names = frozenset((*record.ends, *(lane.name for lane in plan.lanes)))
+        self._has_warned = False
 
     def finish(self) -> CampaignRecord:
         """Run all lanes, and delete what is left of each."""
@@ -273,13 +296,30 @@ class _CampaignRun:
             if not threads.running:
                 break
             over = threads.wait(_RENEWED_EVERY)
-            self._prove()
+            self._proof()
+            self._warn_of_edits()
             for lane, outcome in over:
                 if outcome.waits and threads.running:
                     waiting.append(self._remaining(lane))
                 elif outcome.why:
                     self._leave(lane, outcome.why)
         return waiting
+
+    def _proof(self) -> None:
+        """Renew the lock of the campaign, for one thread at a time. Raise `errors.StateConflict` if it is lost."""
+        with self._proof_lock:
+            self._renew()
+
+    def _warn_of_edits(self) -> None:
+        """Say once that the base profile was edited, which changes nothing here."""
+        edited = () if self._has_warned else self._plan.source.edited_files()
+        if edited:
+            self._has_warned = True
+            names = ", ".join(Path(path).name for path in edited)
+            message = f"{names} was edited. This campaign continues with the profile as it was when it was planned."
+            hint = "Give the grid another name to measure the edited profile, or undo the edit before you continue."
+            now = self._clock.now()
+            self._listener.on_event(Warned(at=now, address=self._record.name, message=message, hint=hint))
 
     def _end(self) -> CampaignRecord:
         usd = self._campaigns.spent(self._names, self._record.began_at)
@@ -335,6 +375,7 @@ class _CampaignRun:
             deadline=self._deadline,
             ceiling=ceiling,
             end=end,
+            prove=self._proof,
         )
         report = LaneReport(
             on_event=self._listener.on_event,
@@ -399,7 +440,7 @@ class _CampaignRun:
 
     def _keep(self, change: Callable[[CampaignRecord], CampaignRecord]) -> CampaignRecord:
         with self._lock:
-            self._record = self._campaigns.records.keep(change(self._record))
+            self._record = self._campaigns.records.keep(change(self._record), self._proof)
             return self._record
 
     def _tell(

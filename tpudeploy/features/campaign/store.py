@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tpudeploy.adapters import records
@@ -24,9 +25,9 @@ class StoredCampaigns:
     def place(self, name: str) -> str:
         return self._store.place(name)
 
-    def keep(self, record: CampaignRecord) -> CampaignRecord:
-        """Write a record and return it. Raise `errors.StateError` where it cannot be written."""
-        self._store.keep(record.name, sealed.dumps(record, _FORMAT))
+    def keep(self, record: CampaignRecord, prove: Callable[[], None]) -> CampaignRecord:
+        """Write a record and return it. Raise `errors.StateError` where it cannot be written, and as `prove` does."""
+        self._store.keep(record.name, sealed.dumps(record, _FORMAT), prove=prove)
         return record
 
     def read(self, name: str) -> CampaignRecord | None:

@@ -121,7 +121,6 @@ def campaign(ctx: Call, proposal_id: CampaignId, approval: CampaignApproval) -> 
                 agents.project.context.folder,
                 listener=_listener(tell),
                 outer=agents.ceiling(names),
-                load=stored.load,
             )
             measured, place = campaigns.measured(record.name), campaigns.records.place(record.name)
             return OperationOutcome(document=CampaignResult(record=record, measured=measured, place=place).to_dict())

@@ -58,8 +58,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     except (KeyboardInterrupt, Interrupted) as cause:
         # The interrupt has stopped the workspace, so another one brings the deployment back.
         other = context.unstopped().workspace()
-        with stopping_gracefully(other.adapters.stop, rows.cells.talk):
-            Tunings(other).bring_back(proposal.tuning, values["profile"], on_event=rows.event)
+        tunings = Tunings(other)
+        with (
+            stopping_gracefully(other.adapters.stop, rows.cells.talk),
+            tunings.holding(proposal.tuning.deployment, rows.event),
+        ):
+            tunings.bring_back(proposal.tuning, values["profile"], on_event=rows.event)
         raise Interrupted("Interrupted. The deployment is as it was before.", hint=_AGAIN) from cause
     finally:
         rows.cells.clear()

@@ -21,7 +21,7 @@ from tpudeploy.workspace import Workspace
 _HOUR = 3600.0
 _LEAST_SECONDS = 900.0  # that a slice is requested for
 _RESERVE = 2 * LATE  # for the deletion
-_END = "lifecycle.end"
+END = "lifecycle.end"
 
 
 class TuneFunds:
@@ -66,9 +66,9 @@ class TuneFunds:
         since = None if state is None else state.serving_since
         seconds = self._seconds_to_serve(tuning) + (0.0 if since is None else now - since)
         # An end counts from the first slice that served. It is moved once, when the slice has started in time.
-        if attempt is not None and seconds < Duration.parse(str(attempt.spec[_END])) + _LEAST_SECONDS:
-            return self._profile.with_settings([f"{_END}={attempt.spec[_END]}"])
-        return self._profile.with_settings([f"{_END}={int(seconds / 60)}m"])
+        if attempt is not None and seconds < Duration.parse(str(attempt.spec[END])) + _LEAST_SECONDS:
+            return self._profile.with_settings([f"{END}={attempt.spec[END]}"])
+        return self._profile.with_settings([f"{END}={int(seconds / 60)}m"])
 
     def _cost(self, tuning: Tuning) -> float:
         if tuning.was_there:
@@ -80,7 +80,7 @@ class TuneFunds:
         """Return its own slice, before its end."""
         state = self._state(tuning)
         attempt = serving_attempt(state)
-        if state is None or state.serving_since is None or attempt is None or not attempt.spec.get(_END):
+        if state is None or state.serving_since is None or attempt is None or not attempt.spec.get(END):
             return None
         now = self._workspace.adapters.clock.now()
         return None if next_deletion(attempt, state, now) - LATE <= now else attempt

@@ -167,7 +167,6 @@ def tune(
     Raise `errors.UsageError` where nothing can be tuned, `errors.CheckFailed` for a profile that cannot start, and as
     `apply` and `bench` do.
     """
-    from tpudeploy.domain.errors import Interrupted
     from tpudeploy.domain.frozen import replace
     from tpudeploy.features.tune.service import TuneListener
 
@@ -182,18 +181,11 @@ def tune(
         questions=questions,
         count=count,
     )
-    tuning = tunings.tuning(base, request)
     if dry_run:
+        tuning = tunings.tuning(base, request)
         return Tuned(tuning=replace(tuning, verdict=None), path=tunings.store.path(tuning))
     callbacks = listener or TuneListener(on_event=on_event or (lambda _event: None))
-    try:
-        tuning = tunings.run(tuning, base, reset=reset, listener=callbacks)
-    except Interrupted:
-        raise  # this workspace is stopped: the caller brings the deployment back in another
-    except Exception:
-        tunings.bring_back(tuning, base, on_event=callbacks.on_event)
-        raise
-    tunings.bring_back(tuning, base, on_event=callbacks.on_event)
+    tuning = tunings.tune(base, request, reset=reset, listener=callbacks)
     finished = Tuned(tuning=tuning, path=tunings.store.path(tuning))
     _write(workspace, finished, out, pull_request)
     return finished

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from math import exp, log
+from pathlib import Path
 
 from tpudeploy import loading
 from tpudeploy.config.profile import Profile as CheckedProfile
@@ -17,14 +19,18 @@ from tpudeploy.domain.errors import (
     BenchFailed,
     CheckFailed,
     ConfigError,
+    Interrupted,
     QueryFailed,
     ServingError,
     StalePlan,
+    TpudeployError,
     UsageError,
 )
-from tpudeploy.domain.events import Event
+from tpudeploy.domain.events import Event, Warned
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.plan import Action, Plan
+from tpudeploy.domain.state import Attempt
+from tpudeploy.engine.session import holding_lock
 from tpudeploy.features.ab_test import arms
 from tpudeploy.features.ab_test.turns import start_seconds
 from tpudeploy.features.accuracy.judgement import Judgement
@@ -35,7 +41,7 @@ from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.run import Bounds, Cell, Ended, Run, Side, Sweep, Turn
 from tpudeploy.features.benchmark.service import Benchmarks
 from tpudeploy.features.benchmark.store import stored_runs
-from tpudeploy.features.tune.funds import TuneFunds, check_money
+from tpudeploy.features.tune.funds import END, TuneFunds, check_money
 from tpudeploy.features.tune.search import (
     Axis,
     ClaimFinding,
@@ -52,12 +58,14 @@ from tpudeploy.features.tune.tuning import Pending, TuneLimits, Tuning
 from tpudeploy.loading import Profile
 from tpudeploy.node.fingerprint import server_print, slice_print
 from tpudeploy.operations.endpoint import require_completions, runs_as_declared, serving_attempt
+from tpudeploy.ports import Clock
 from tpudeploy.reconcile import prices
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
 
 PREFIX = "tune-"
 _HOUR = 3600.0
+_RENEWED_EVERY = 120.0  # seconds; the lock of a run that is silent for a quarter of an hour is taken over
 _UNKNOWN_START = (300.0, 1500.0)  # seconds, warm and cold, where a start cannot be predicted
 _WARM_UP = 1.5  # times the window: a cell with its warm-up and the answers that end it
 
@@ -85,6 +93,51 @@ class TuneListener:
     on_cell: Callable[[Run, Cell], None] = lambda _run, _cell: None
     on_message: Callable[[str], None] = lambda _text: None
 
+    def renewing(self, lock: TuneLock) -> TuneListener:
+        """Return these callbacks, each of which renews the lock before."""
+
+        def event(event: Event) -> None:
+            lock.renew()
+            self.on_event(event)
+
+        def point(run: Run, point: Point) -> None:
+            lock.renew()
+            self.on_point(run, point)
+
+        def cell(run: Run, cell: Cell) -> None:
+            lock.renew()
+            self.on_cell(run, cell)
+
+        return replace(self, on_event=event, on_point=point, on_cell=cell)
+
+
+class TuneLock:
+    """The lock of a tuning, which `renew` keeps from being taken over by another run, and `check` proves."""
+
+    def __init__(self, prove: Callable[[], None], clock: Clock) -> None:
+        self._prove = prove
+        self._clock = clock
+        self._proven_at = clock.now()
+
+    def renew(self) -> None:
+        """Renew the lock if that was some minutes ago. `check` finds out what goes wrong."""
+        if self._clock.now() - self._proven_at > _RENEWED_EVERY:
+            with suppress(TpudeployError):
+                self.check()
+
+    def check(self) -> None:
+        """Raise `errors.StateConflict` if another run has taken over the lock, or the error that hides it."""
+        self._prove()
+        self._proven_at = self._clock.now()
+
+    @property
+    def is_held(self) -> bool:
+        try:
+            self.check()
+        except TpudeployError:
+            return False
+        return True
+
 
 class Tunings:
     """Runs tunings. They are kept in `store`, their runs as all others."""
@@ -97,10 +150,22 @@ class Tunings:
         self._accuracy = AccuracyTests(workspace)
         self.store = LocalTunings(workspace.adapters.own_folder("runs").sub("tune"))
 
+    @contextmanager
+    def holding(self, name: str, on_event: Callable[[Event], None] | None = None) -> Iterator[TuneLock]:
+        """Hold the lock of the tunings of a deployment, of which one runs at a time.
+
+        Raise `errors.StateLocked` if another one has it still after `Patience.lock`.
+        """
+        world = self._workspace.adapters.world(on_event or (lambda _event: None))
+        # No deployment has such a name.
+        with holding_lock(world, f"_tune-{name}", "tune", what=f"A tuning of {name}") as prove:
+            yield TuneLock(prove, world.clock)
+
     def tuning(self, profile: Profile, request: TuneRequest) -> Tuning:
         """Return the tuning of a request: a new one, or the one that began with it. It is not stored.
 
-        Raise `errors.UsageError` where nothing can be tuned, `errors.CheckFailed` for a profile that cannot start.
+        Raise `errors.UsageError` where nothing can be tuned or another tuning has the slice, and `errors.CheckFailed`
+        for a profile that cannot start.
         """
         base = self._workspace.deployment(profile, script=False)
         require_completions(base, "there are no tokens per second to tune for")
@@ -109,6 +174,7 @@ class Tunings:
         id_ = _id_of(base, axes, request)
         stored = self.store.read(id_)
         attempt = serving_attempt(self._workspace.adapters.states.read(base.name).state)
+        self._check_other(base, attempt, id_)
         price = self._price(base) if attempt is None else prices.usd_per_hour(attempt)
         budget = _search_budget(base, self._workspace, request, price)
         check_money(base, budget, price, has_slice=attempt is not None or stored is not None)
@@ -141,23 +207,57 @@ class Tunings:
             count=request.count,
         )
 
+    def _check_other(self, base: Deployment, attempt: Attempt | None, id_: str) -> None:
+        """Raise `errors.UsageError` for the slice of an unfinished tuning of something else, which that one deletes."""
+        for other in self.store.all():
+            is_open = other.id != id_ and other.deployment == base.name and not (other.was_there or other.is_released)
+            if attempt is None or not is_open or attempt.asked_at < other.began_at:
+                continue
+            # A tuning with a limit gives its slice an end of its own.
+            if other.budget.limit is None or attempt.spec.get(END) != base.attributes.get(END):
+                raise UsageError(
+                    f"{base.name} is on the slice of {other.id}, which isn't finished. The profile was edited since, "
+                    "or the load, the limits or the keys are others.",
+                    hint=f"Undo that to continue it, or delete its slice: tpudeploy destroy {base.name}",
+                )
+
     def is_deployed(self, name: str) -> bool:
         """Return whether a deployment has a slice or a request, which a tuning would change or delete."""
         state = self._workspace.adapters.states.read(name).state
         return state is not None and bool(state.attempts)
 
-    def run(
-        self, tuning: Tuning, profile: Profile, *, reset: bool = False, listener: TuneListener | None = None
+    def tune(
+        self, profile: Profile, request: TuneRequest, *, reset: bool = False, listener: TuneListener | None = None
     ) -> Tuning:
-        """Measure until the search has ended, and store the tuning after each measurement. `bring_back` follows.
+        """Run the tuning of a request to its end, and bring the deployment back, also after an error.
 
-        Raise as `Workspace.apply` and `Benchmarks.run` do; complete measurements are kept, and the same call continues.
+        Not after `errors.Interrupted`: this workspace is stopped then, and another one has to call `bring_back`. And
+        not if another run has taken over the lock: the deployment is that one's. Raise as `holding`, `tuning` and
+        `Workspace.apply` do; the same call continues.
         """
-        session = _TuneSession(
-            funds=TuneFunds(self._workspace, profile), reset=reset, listener=listener or TuneListener()
-        )
+        callbacks = listener or TuneListener()
+        with self.holding(profile.spec.name, callbacks.on_event) as lock:
+            tuning = self.tuning(profile, request)
+            try:
+                tuning = self._run(tuning, profile, lock, callbacks.renewing(lock), reset=reset)
+            except Interrupted:
+                raise
+            except Exception:
+                if lock.is_held:
+                    self.bring_back(tuning, profile, on_event=callbacks.on_event)
+                raise
+            lock.check()
+            self.bring_back(tuning, profile, on_event=callbacks.on_event)
+            return tuning
+
+    def _run(self, tuning: Tuning, profile: Profile, lock: TuneLock, listener: TuneListener, *, reset: bool) -> Tuning:
+        """Measure until the search has ended, and store the tuning after each measurement."""
+        session = _TuneSession(funds=TuneFunds(self._workspace, profile), reset=reset, listener=listener)
         tuning = self.store.keep(replace(tuning, verdict=None))
+        has_warned = False
         while True:
+            lock.check()
+            has_warned = has_warned or self._warn_of_edits(profile, listener)
             decision = decide(_axes_left(tuning), tuning.trials, session.funds.search_budget(tuning))
             if isinstance(decision, TuneStep):
                 tuning = self._measure(tuning, session, decision)
@@ -165,6 +265,16 @@ class Tunings:
             fell, tuning = self._quality_falls(tuning, session, decision)
             if not fell:
                 return self.store.keep(replace(tuning, verdict=decision))
+
+    def _warn_of_edits(self, profile: Profile, listener: TuneListener) -> bool:
+        """Say that the profile was edited, which changes nothing here. Return whether it was."""
+        names = ", ".join(Path(path).name for path in profile.edited_files())
+        if names:
+            message = f"{names} was edited. This tuning continues with the profile as it was when it began."
+            hint = "Undo the edit before you continue it: the edited profile has a tuning of its own."
+            now = self._workspace.adapters.clock.now()
+            listener.on_event(Warned(at=now, address=profile.spec.name, message=message, hint=hint))
+        return bool(names)
 
     def bring_back(self, tuning: Tuning, profile: Profile, *, on_event: Callable[[Event], None] | None = None) -> None:
         """Deploy the profile as it is written, or delete what was not there before. Raise as `Workspace.apply` does."""

@@ -25,6 +25,10 @@ class LocalTunings:
         records.keep(self._files, tuning.id, sealed.dumps(tuning, FORMAT))
         return tuning
 
+    def all(self) -> tuple[Tuning, ...]:
+        """Return every tuning. Raise `errors.RunUnreadable`."""
+        return tuple(self._load(id_) for id_ in records.ids(self._files))
+
     def read(self, id_: str) -> Tuning | None:
         """Return the tuning with this id, or None. Raise `errors.RunUnreadable`."""
         return self._load(id_) if id_ in records.ids(self._files) else None

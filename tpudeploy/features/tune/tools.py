@@ -9,7 +9,7 @@ from mcp.server.mcpserver import Elicit, ElicitationResult, Resolve
 from pydantic import Field
 
 from tpudeploy.cli.documents import Document
-from tpudeploy.domain.errors import StalePlan, TpudeployError, Unapproved, UsageError
+from tpudeploy.domain.errors import Interrupted, StalePlan, TpudeployError, Unapproved, UsageError
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.serialization import to_json
@@ -117,7 +117,7 @@ def tune(ctx: Call, proposal_id: TuningId, approval: TuningApproval) -> Document
         _check_is_current(agents, stored)
         try:
             return _run(agents, stored, tell, stops, reset=reset)
-        except TpudeployError:
+        except Interrupted:
             try:
                 _restore(agents, stored, tell, stops)
             except TpudeployError as error:
@@ -146,10 +146,7 @@ def _run(
     with agents.project.workspace([stored.path], backend="", clock=clock) as workspace:
         stops.add(workspace.adapters.stop)
         tunings = Tunings(workspace, agents.ceiling(frozenset({stored.tuning.deployment})))
-        tuning = tunings.run(
-            tunings.tuning(stored.profile, stored.request), stored.profile, reset=reset, listener=_listener(tell)
-        )
-        tunings.bring_back(tuning, stored.profile, on_event=_listener(tell).on_event)
+        tuning = tunings.tune(stored.profile, stored.request, reset=reset, listener=_listener(tell))
         return OperationOutcome(document=Tuned(tuning=tuning, path=tunings.store.path(tuning)).to_dict())
 
 
@@ -158,7 +155,9 @@ def _restore(agents: AgentSession, stored: ProposedTuning, tell: EmitEvent, stop
     clock = agents.project.clock()
     with agents.project.workspace([stored.path], backend="", clock=clock) as workspace:
         stops.become(clock.stop)
-        Tunings(workspace).bring_back(stored.tuning, stored.profile, on_event=_listener(tell).on_event)
+        tunings, on_event = Tunings(workspace), _listener(tell).on_event
+        with tunings.holding(stored.tuning.deployment, on_event):
+            tunings.bring_back(stored.tuning, stored.profile, on_event=on_event)
 
 
 def _listener(tell: EmitEvent) -> TuneListener:
