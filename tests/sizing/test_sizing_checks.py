@@ -135,6 +135,20 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
         True,
         ("64", "Allocation (size=2097152) would exceed memory (size=1048576)"),
     ),
+    (
+        "32 KV heads on a chip",
+        _example("TPU2132"),
+        "TPU2132",
+        False,
+        ("32 KV heads", "2,048 tokens or more", "Used 278.82M of 127.94M vmem", "with 512"),
+    ),
+    (
+        "16 KV heads on each of two chips",
+        {**_example("TPU2132"), "tpu.type": "v6e-4", "serving.tensor_parallel_size": 2},
+        "TPU2132",
+        False,
+        ("16 KV heads", "Used 139.59M of 127.94M vmem"),
+    ),
     ("a block table that fills scalar memory", _example("TPU2111"), "TPU2111", True, ("32", "memory space smem")),
     ("a gap that makes graphs", _example("TPU2112"), "TPU2112", False, ("267", "199")),
     ("fast prefill", _example("TPU2113"), "TPU2113", False, ("no effect",)),
@@ -512,3 +526,19 @@ def _llama(*, heads: int, kv_heads: int) -> dict[str, int]:
         "vocab_size": 32_000,
         "max_position_embeddings": 32_768,
     }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"serving.max_num_batched_tokens": 512},
+        {"serving.block_size": 128},
+        {"serving.kv_cache_dtype": "fp8"},
+        {"serving.image": "vllm/vllm-tpu:v0.31.0"},
+        {"model.id": "meta-llama/Llama-3.1-8B", "tpu.type": "v6e-1"},
+    ],
+    ids=str,
+)
+def test_a_kernel_of_which_the_compiler_was_not_asked_is_not_refused(change: dict[str, Any]) -> None:
+    codes = {each.code for each in diagnostics_of({**_example("TPU2132"), **change})}
+    assert "TPU2132" not in codes

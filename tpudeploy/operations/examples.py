@@ -231,6 +231,7 @@ EXAMPLES: Mapping[str, Example] = {
     "TPU2109": _layer("serving: {max_num_batched_tokens: 2048, args: {disable_chunked_mm_input: true}}"),
     "TPU2110": _layer("serving: {max_num_batched_tokens: 128, max_num_seqs: 256}"),
     "TPU2111": _layer("serving: {block_size: 16}", _SIZE),
+    "TPU2132": _layer("model: {id: meta-llama/Llama-2-7b-hf}\nserving: {max_model_len: 4096}", _SIZE),
     "TPU2112": _layer("serving: {padding_gap: 512}", _SIZE),
     "TPU2113": _layer("serving: {args: {kv_sharing_fast_prefill: true}}"),
     "TPU2114": _layer("serving: {args: {quantization: fp8}}"),

@@ -56,6 +56,42 @@ def scalar_memory_refusal(engine: EngineSettings) -> str:
     return "Ran out of memory in memory space smem" if size == 2 * _HALF_SMEM_BYTES else ""
 
 
+@frozen
+class KernelRefusal:
+    """The compiler's refusal of the attention kernel in steps of `tokens` or more, in its words."""
+
+    tokens: int
+    words: str
+
+
+# By heads, KV heads and head size on a chip, and the block: libtpu 0.0.48, for a v6e chip that is absent, refuses the
+# kernel of tpu_inference 0.32.0 in steps of these tokens, and for 32 heads also of 8,192. Of 32 heads it compiles 16
+# and 512 tokens. Its arrays grow with KV heads, and with fewer queries for each. No boot was seen.
+_REFUSALS = {
+    (16, 16, 128, 256): KernelRefusal(
+        tokens=2_048, words="Ran out of memory in memory space vmem. Used 139.59M of 127.94M vmem."
+    ),
+    (32, 32, 128, 256): KernelRefusal(
+        tokens=2_048, words="Ran out of memory in memory space vmem. Used 278.82M of 127.94M vmem."
+    ),
+    (64, 64, 64, 256): KernelRefusal(
+        tokens=8_192, words="CompileTimeScopedVmemOom: Ran out of memory in memory space vmem while allocating on stack"
+    ),
+}
+_REFUSES = "0.32.0"
+
+
+def vector_memory_refusal(model: LanguageModel, engine: EngineSettings, generation: str) -> KernelRefusal | None:
+    """Return the compiler's refusal of these heads in steps of this size, where it was asked about exactly them."""
+    is_asked = generation == "v6e" and engine.release == _REFUSES and model.implementation is Implementation.JAX
+    if not is_asked or itemsize(engine.cache_dtype) != _WORD // 2:
+        return None
+    chips, block = engine.tensor_parallel, block_size(engine)
+    shapes = ((kind.heads // chips, kind.kv_heads // chips, kind.head_dim, block) for kind in model.attention)
+    refusals = (_REFUSALS[shape] for shape in shapes if shape in _REFUSALS)
+    return next((each for each in refusals if engine.max_num_batched_tokens >= each.tokens), None)
+
+
 def num_blocks(
     engine: EngineSettings,
     *,

@@ -37,6 +37,7 @@ CHECKS = (
     requests.item_beyond_step,
     requests.step_below_requests,
     memory.small_block,
+    memory.many_heads,
     requests.padding_gap,
     model.fast_prefill,
     model.fp8_quantization,

@@ -23,7 +23,7 @@ from tpudeploy.sizing.checks.check import (
     warning,
     ways_out,
 )
-from tpudeploy.sizing.kv import bytes_per_token, least_block_size, scalar_memory_refusal
+from tpudeploy.sizing.kv import bytes_per_token, least_block_size, scalar_memory_refusal, vector_memory_refusal
 from tpudeploy.sizing.programs import certain_bytes
 from tpudeploy.sizing.programs import program_room as room_for_programs
 from tpudeploy.sizing.search import budget_with
@@ -248,6 +248,28 @@ def idle_fp8(deployment: Deployment) -> Iterator[Diagnostic]:
         )
         hint = "Leave it out: it costs accuracy and a little speed."
         yield warning(deployment, message, path="serving.kv_cache_dtype", hint=hint)
+
+
+@check_for(
+    "TPU2132",
+    "Attention heads for which the compiler has no room in vector memory",
+    "Without a chip, libtpu refused the attention kernel for these heads on a chip and this many tokens a step. "
+    "No boot was seen to end so. In smaller steps the kernel takes less.",
+    "serving: {max_num_batched_tokens: 512}",
+)
+def many_heads(deployment: Deployment) -> Iterator[Diagnostic]:
+    model, engine = model_of(deployment), engine_of(deployment)
+    if model is None or engine is None:
+        return
+    refusal = vector_memory_refusal(model, engine, deployment.accelerator.generation)
+    if refusal is not None:
+        heads = max(model.kv_heads) // engine.tensor_parallel
+        message = (
+            f"The compiler may refuse the attention kernel of {heads} KV heads a chip in steps of {refusal.tokens:,} "
+            f'tokens or more: "{refusal.words}"'
+        )
+        hint = "Lower serving.max_num_batched_tokens: with 512, the kernel of 32 KV heads compiles."
+        yield warning(deployment, message, path="serving.max_num_batched_tokens", hint=hint)
 
 
 @check_for(

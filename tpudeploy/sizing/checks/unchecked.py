@@ -49,6 +49,7 @@ SUBJECTS = (
     UncheckedQuestion(codes=("TPU2109",), lack="items", what="whether an image or a video fits into a step"),
     UncheckedQuestion(codes=("TPU2110",), lack="step", what="whether a step can take max_num_seqs requests"),
     UncheckedQuestion(codes=("TPU2111",), lack="blocks", what="whether block_size is large enough"),
+    UncheckedQuestion(codes=("TPU2132",), lack="model", what="whether the compiler takes the attention kernel"),
     UncheckedQuestion(codes=("TPU2112",), lack="buckets", what="how many graphs padding_gap adds"),
     UncheckedQuestion(codes=("TPU2116",), lack="memory", what="whether the weights in HF_HOME fit in memory"),
     UncheckedQuestion(codes=("TPU2117",), lack="model", what="whether the weights fit on the boot disk"),
