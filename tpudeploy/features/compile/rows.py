@@ -12,6 +12,8 @@ _ATTENTION_DP = {"sharding": {"sharding_strategy": {"enable_dp_attention": True}
 _ARGUMENTS = ("dtype", "runner")
 # IndivisibleError is JAX's: an array cannot be divided by the chips.
 _THE_ENGINES = ("ValidationError", "ValueError", "NotImplementedError", "AssertionError", "IndivisibleError")
+# PyTorch's of an array without content, and vLLM's of a class that it could not import.
+_NOT_OF_THE_MODEL = ("meta tensor", "failed to be inspected")
 _ANOTHER_MODEL = 0.1
 
 
@@ -134,9 +136,9 @@ def loads(config: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
 
 
 def is_the_engines(refusal: str) -> bool:
-    """Return whether the engine refuses the model, and not the stand-ins of absent_chips.py."""
+    """Return whether the engine refuses the model, and not the stand-ins of child.py or a package that is missing."""
     kind = refusal.partition(":")[0]
-    return kind in _THE_ENGINES and "meta tensor" not in refusal
+    return kind in _THE_ENGINES and not any(words in refusal for words in _NOT_OF_THE_MODEL)
 
 
 def plain(refusal: str) -> str:
