@@ -190,8 +190,36 @@ def test_the_article_has_no_empty_table_no_ids_and_all_that_repeats_it(at: Comma
         ),
         (("budget: 80", "budget: 80\nend: 5m"), "end: 5m", "and the campaign ends after 5m"),
         (("base: gemma.yaml", "base: other.yaml"), "", "other.yaml"),
+        (("chips: 12", "accuracy: no-such.jsonl"), "accuracy: no-such.jsonl", "no-such.jsonl"),
+        (
+            ("context: [16]", "context: [999999]"),
+            "models: [google",
+            "No cell of the grid can run: gemma-4-E2B-it, v6e-1, padding_gap 0: no load fits",
+        ),
+        (
+            ("[0, 512]", f"[0, 512]\n  serving.max_num_seqs: {list(range(1, 1000))}"),
+            "  serving.max_num_seqs: [1, 2, 3",
+            "and a campaign has at most 1,000",
+        ),
+        (
+            ("[0, 512]", f"[0, 512]\n  serving.max_num_seqs: {list(range(1, 19000))}"),
+            "  serving.max_num_seqs: [1, 2, 3",
+            "The grid has 227,988 servers",
+        ),
     ],
-    ids=["a misspelt key", "a misspelt setting", "no such slice", "an empty list", "the budget", "the end", "no base"],
+    ids=[
+        "a misspelt key",
+        "a misspelt setting",
+        "no such slice",
+        "an empty list",
+        "the budget",
+        "the end",
+        "no base",
+        "no questions",
+        "no cell can run",
+        "more servers than can be sized",
+        "more combinations than can be made",
+    ],
 )
 def test_a_grid_that_cannot_be_is_an_error_with_its_line(
     at: CommandLine, change: tuple[str, str], line: str, words: str

@@ -159,3 +159,9 @@ def test_the_slice_of_a_killed_tuning_is_no_other_tunings(cli: Open) -> None:
     at.write()
     assert tuned(at, *SEQUENCES)["finding"] == "better"
     assert at.emulator.billed() == ()
+
+
+def test_questions_that_do_not_exist_are_refused_before_anything_is_measured(at: CommandLine) -> None:
+    run = at.run(*TUNE, *SEQUENCES, "-accuracy", "arithmetics")
+    assert (run.code, "arithmetics" in run.err) == (1, True), run.all
+    assert "not measured" not in run.out

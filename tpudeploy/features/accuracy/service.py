@@ -209,6 +209,12 @@ def read_questions(request: QuestionRequest) -> QuestionSet:
     return question_set if count is None else replace(question_set, questions=question_set.questions[:count])
 
 
+def check_questions(request: QuestionRequest) -> None:
+    """Raise `errors.UsageError` for questions that cannot be read; a task of lm_eval is looked up when it is asked."""
+    if not request.lm_eval_task:
+        read_questions(request)
+
+
 def read_answers(path: Path) -> Sheet | None:
     """Return saved answers, or None for a file that holds something else.
 

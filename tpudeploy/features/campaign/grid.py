@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
@@ -32,6 +33,8 @@ from tpudeploy.node.fingerprint import effect
 # The lists that have a name of their own, by the paths that they vary.
 SHORT: Mapping[str, str] = {"model.id": "models", "tpu.type": "slices", "placement.backend": "backends"}
 _SETTINGS = "settings"
+_MOST_SERVERS = 1_000
+_MOST_PRODUCTS = 100_000  # combinations before exclusions
 _FORM = "version: 1, name: gemma, base: base.yaml, slices: [v6e-1, v6e-4]"
 # The campaign decides these for each of its deployments.
 _OWN = ("name", "version", "extends", "replicas", "router", "scale", "lifecycle", "budget", "notify")
@@ -105,7 +108,7 @@ def parse_grid(name: str, content: bytes, environment: Mapping[str, str], trust:
     problems += [*_axis_problems(spec, axes, tree), *_exclusion_problems(spec, axes, tree)]
     if problems:
         raise unusable(name, problems)
-    combinations = tuple(_combinations(spec, axes))
+    combinations = _combinations_of(name, spec, axes, tree)
     if not combinations:
         at = key_location(tree, ("exclude",))
         message = "The grid is empty: `exclude` leaves no combination out of them all"
@@ -121,6 +124,19 @@ def parse_grid(name: str, content: bytes, environment: Mapping[str, str], trust:
         points=points,
         tree=tree,
     )
+
+
+def _combinations_of(name: str, spec: GridSpec, axes: Sequence[GridAxis], tree: MapNode) -> tuple[Combination, ...]:
+    """Return the combinations. Raise ConfigError for more than can be sized in a minute, before they are made."""
+    count = prod(len(axis.values) for axis in axes)
+    combinations = tuple(_combinations(spec, axes)) if count <= _MOST_PRODUCTS else ()
+    if count > _MOST_PRODUCTS or len(combinations) > _MOST_SERVERS:
+        largest = max(axes, key=lambda axis: len(axis.values))
+        message = f"The grid has {len(combinations) or count:,} servers, and a campaign has at most {_MOST_SERVERS:,}"
+        at = largest.at or key_location(tree, ("name",))
+        hint = f"write fewer values: {largest.path} has {len(largest.values):,}"
+        raise unusable(name, [problem(codes.OUT_OF_RANGE, message, at, hint=hint)])
+    return combinations
 
 
 def _axes(spec: GridSpec, tree: MapNode) -> Iterator[GridAxis]:

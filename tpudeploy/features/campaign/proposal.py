@@ -13,8 +13,9 @@ from tpudeploy.config.document import unusable
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
-from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.errors import ConfigError, UsageError
 from tpudeploy.domain.frozen import frozen, replace
+from tpudeploy.features.accuracy.service import QuestionRequest, check_questions
 from tpudeploy.features.benchmark.bench_operation import WINDOW
 from tpudeploy.features.benchmark.cells import feasible
 from tpudeploy.features.benchmark.offer import Point
@@ -151,6 +152,7 @@ def propose(
     Raise `errors.ConfigError` for a base that cannot be used, for a value of the grid that no server can have, and
     where the likely cost or time is more than the budget or the end.
     """
+    _check_accuracy(grid, folder)
     source = load(folder / grid.spec.base)
     sized = _sized_grid(grid, source)
     failures = {} if record is None or retries else record.failures
@@ -467,8 +469,23 @@ def _check_least(grid: CampaignGrid, first: _Candidate) -> None:
         raise _over_budget(grid, count, least, "at least ")
 
 
+def _check_accuracy(grid: CampaignGrid, folder: Path) -> None:
+    """Raise `errors.ConfigError` for questions that cannot be read, which no server has to run for."""
+    if grid.spec.accuracy is not None:
+        try:
+            check_questions(QuestionRequest(source=grid.spec.accuracy, folder=folder))
+        except UsageError as error:
+            hint = error.hint or "accuracy: arithmetic, lm_eval:TASK, or a JSONL file beside the grid"
+            at = grid.value_at("accuracy")
+            raise unusable(grid.file, [problem(codes.OUT_OF_RANGE, error.message, at, hint=hint)]) from error
+
+
 def _check_limits(plan: CampaignPlan) -> None:
-    """Raise `errors.ConfigError` where what remains is likely to take more than the budget or the end."""
+    """Raise `errors.ConfigError` where no cell can run, or what remains is likely to exceed the budget or the end."""
+    if not plan.cells and plan.obstacles:
+        first = plan.obstacles[0]
+        message = f"No cell of the grid can run: {first.label}: {first.why}"
+        raise unusable(plan.grid.file, [problem(codes.OUT_OF_RANGE, message, first.at)])
     spec, usd = plan.grid.spec, plan.likely_usd
     if spec.budget is not None and usd is not None and plan.spent + usd > spec.budget:
         raise _over_budget(plan.grid, plan.cells_left, usd, "about ", plan.spent)

@@ -34,7 +34,7 @@ from tpudeploy.engine.session import holding_lock
 from tpudeploy.features.ab_test import arms
 from tpudeploy.features.ab_test.turns import start_seconds
 from tpudeploy.features.accuracy.judgement import Judgement
-from tpudeploy.features.accuracy.service import AccuracyTests, QuestionRequest
+from tpudeploy.features.accuracy.service import AccuracyTests, QuestionRequest, check_questions
 from tpudeploy.features.accuracy.verdict import verdict as quality_verdict
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.offer import Point
@@ -170,6 +170,8 @@ class Tunings:
         base = self._workspace.deployment(profile, script=False)
         require_completions(base, "there are no tokens per second to tune for")
         self._check(profile)
+        if request.questions:
+            check_questions(self._questions(request.questions, request.count))
         axes, dropped = self._axes(profile, base, request)
         id_ = _id_of(base, axes, request)
         stored = self.store.read(id_)
@@ -447,6 +449,9 @@ class Tunings:
     def _is_slice_gone(self, profile: Profile) -> bool:
         return any(change.action is Action.CREATE for change in self._workspace.plan([profile]).changes)
 
+    def _questions(self, source: str, count: int | None) -> QuestionRequest:
+        return QuestionRequest(source=source, folder=self._workspace.adapters.folder, count=count)
+
     def _quality_falls(self, tuning: Tuning, session: _TuneSession, decision: TuneVerdict) -> tuple[bool, Tuning]:
         """Ask the winner and the profile the questions; where quality fell, leave out what may have cost it."""
         risky = tuple(pair for pair in decision.winner if arms.is_risky(pair[0]))
@@ -474,7 +479,7 @@ class Tunings:
         before = tuning.sheets.get(text_of(()))
         sheet = self._accuracy.ask_as(
             server,
-            QuestionRequest(source=tuning.questions, folder=self._workspace.adapters.folder, count=tuning.count),
+            self._questions(tuning.questions, tuning.count),
             at_once=server.at_once,
             before=None if before is None else self._accuracy.sheets.read(before),
             on_message=session.listener.on_message,
