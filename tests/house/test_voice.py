@@ -9,11 +9,19 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # Reasons and measurements, for those who change tpudeploy: not rewritten yet.
-_FOR_MAINTAINERS = ("docs/decisions.md", "docs/maintainers/features.md", "docs/maintainers/measurements.md")
+_FOR_MAINTAINERS = ("docs/decisions.md", "docs/maintainers/measurements.md")
 PAGES = sorted(
     {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md") if "reference" not in path.parts}
     - set(_FOR_MAINTAINERS)
-    | {"README.md", "SUPPORT.md", "SECURITY.md", "examples/README.md", "profiles/README.md"}
+    | {
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "SUPPORT.md",
+        "SECURITY.md",
+        "examples/README.md",
+        "profiles/README.md",
+    }
 )
 
 
