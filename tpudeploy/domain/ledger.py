@@ -34,6 +34,8 @@ class LedgerLine:
     requested, or when it was found to be gone: then `is_bound`, for it may have ended at another time;
     `is_recorded`: by the record that Google keeps of it. `ends_at` is when Google ends its run, None for a run without
     an end.
+    A line of a request has what bounds it while it waits: if it is granted, it runs for `most_seconds` at most, until
+    `ends_by` at the latest. None is no bound.
     `usd_per_hour` is the price of all its chips, None where it is unknown, and `price_as_of` the date of the price.
     `price_source` is where the price is from. `reason` is why it was deleted; of a line that says that it runs, why it
     still does although a line said before that it was gone.
@@ -58,6 +60,8 @@ class LedgerLine:
     began: float | None = None
     ended: float | None = None
     ends_at: float | None = None
+    ends_by: float | None = None
+    most_seconds: float | None = None
     is_bound: bool = False
     is_recorded: bool = False
     reason: str = ""

@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from tpudeploy.domain.frozen import frozen
 
+BUDGETS = "_budgets"  # the lock of what several deployments share; no deployment has such a name
+
+
+def lock_subject(name: str) -> str:
+    """Return what the lock of this name protects, as the subject of a sentence."""
+    if name == BUDGETS:
+        return "The shared budget (budgets.yaml, or -max-cost of several deployments)"
+    return f"The state of {name}"
+
+
+def lock_name(name: str) -> str:
+    """Return whose lock it is, for the end of a sentence."""
+    return "the shared budget" if name == BUDGETS else name
+
 
 @frozen
 class LockInfo:

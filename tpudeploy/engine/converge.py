@@ -37,7 +37,7 @@ from tpudeploy.domain.step import (
     Wait,
 )
 from tpudeploy.engine.capacity_history import CapacityHistory
-from tpudeploy.engine.cost_wall import CostWall, over_budget
+from tpudeploy.engine.cost_wall import CostWall, later_end_over_budget, over_budget
 from tpudeploy.engine.execute import StepExecutor
 from tpudeploy.engine.ledger import record_ends, record_grants, record_removal
 from tpudeploy.engine.observe import observe
@@ -577,25 +577,31 @@ class Convergence:
         return tuple(self._within_budgets(state, tuple(self._limit_requests(steps))))
 
     def _within_budgets(self, state: State, steps: tuple[Step, ...]) -> Iterator[Step]:
-        """Yield the steps, with the error in the place of each request that could exceed a budget.
+        """Yield the steps, with the error in the place of each request, or later end, that could exceed a budget.
 
         It waits while it fits once what is leaving is gone, and where a slice serves that it was to replace: a budget
         changes nothing about what runs.
         """
         deployment = self._goal.deployment
-        has_requests = any(isinstance(step, Request) for step in steps)
-        check = self._wall.opened(deployment, state) if has_requests and deployment is not None else None
+        has_costs = any(isinstance(step, Request | PatchMetadata | PushChange) for step in steps)
+        check = self._wall.opened(deployment, state) if has_costs and deployment is not None else None
         for step in steps:
-            short: Shortfall | None = None
-            if check is not None and isinstance(step, Request):
+            if check is None or not isinstance(step, Request | PatchMetadata | PushChange):
+                yield step
+                continue
+            if isinstance(step, Request):
                 short = check.admit(step.replica, step.candidate)
-            yield step if short is None else self._beyond_budget(state, step.replica, short)
+            else:
+                short = check.prolong(step.replica, step.name)
+            yield step if short is None else self._beyond_budget(state, step, short)
 
-    def _beyond_budget(self, state: State, replica: int, short: Shortfall) -> Step:
+    def _beyond_budget(self, state: State, step: Request | PatchMetadata | PushChange, short: Shortfall) -> Step:
+        replica = step.replica
         wait = Wait(replica=replica, why="until a budget has room")
         if short.waits:
             return wait
-        failure = GiveUp(replica=replica, error=over_budget(self._goal.name, replica, short))
+        error = over_budget if isinstance(step, Request) else later_end_over_budget
+        failure = GiveUp(replica=replica, error=error(self._goal.name, replica, short))
         serves = any(each.is_announced and each.holds_slice for each in state.record(replica).attempts)
         if self._reached_at is not None and serves:
             self._warn_of_failures([failure])

@@ -24,7 +24,9 @@ from tpudeploy.domain.state import Attempt, Boot, State
 from tpudeploy.engine.session import holding_budgets, states_by_name
 from tpudeploy.ports import StateBackend, World
 from tpudeploy.reconcile.cost_wall import BudgetUse, CostSituation, Shortfall, budget_uses, month_use, shortfall
-from tpudeploy.reconcile.spend import Exposure, charges, exposures, untracked_exposures
+from tpudeploy.reconcile.spend import Exposure, charges, exposures, open_exposures, open_requests, untracked_exposures
+
+_LIFECYCLE = "lifecycle."
 
 
 class CostWall:
@@ -64,15 +66,27 @@ class CostWall:
         if deployment is None or not self.is_shared():
             yield lambda: None
             return
-        with holding_budgets(self._world) as prove:
+        with holding_budgets(self._world, deployment.name) as prove:
             check = self.opened(deployment, state)
             if check is not None and check.admit(replica, candidate) is not None:
                 raise NotAdmitted
             yield prove
 
+    @contextmanager
+    def prolonging(self, deployment: Deployment | None, state: State, replica: int, name: str) -> Iterator[None]:
+        """Hold what several deployments share while a slice is given its later end. Raise as `admitting` does."""
+        if deployment is None or not self.is_shared():
+            yield
+            return
+        with holding_budgets(self._world, deployment.name):
+            check = self.opened(deployment, state)
+            if check is not None and check.prolong(replica, name) is not None:
+                raise NotAdmitted
+            yield
+
 
 class NotAdmitted(Exception):
-    """A request was decided, and by now it is beyond a limit."""
+    """A request or a later end was decided, and by now it is beyond a limit."""
 
 
 class CostCheck:
@@ -99,7 +113,9 @@ class CostCheck:
         own_name = state.deployment if backend is world.state else None
         names = [name for name in backend.names() if name != own_name] if is_shared else []
         others = states_by_name(backend, names) if names else {}
-        self._charges = charges(backend.ledger(), (state, *others.values()), self._now)
+        ledger = backend.ledger()
+        self._charges = charges(ledger, (state, *others.values()), self._now)
+        self._open_requests = open_requests(ledger, self._now)
         self._requested: frozenset[str] | None = None
         if planned is not None:
             tracked = (state, *others.values())
@@ -129,16 +145,43 @@ class CostCheck:
             boot=Boot(server=""),
         )
         state = self._state.with_record(self._state.record(replica).with_attempt(attempt))
-        own = exposures(state, self._now)
-        request = next(each for each in own if each.name == name)
-        others = [each for other in self._others for each in exposures(other, self._now)]
-        alive = [each for each in own if each.name != name] + others
-        alive += untracked_exposures(self._charges, (state, *self._others), self._now)
-        situation = CostSituation(charges=self._charges, exposures=self._marked(alive), now=self._now)
-        short = shortfall(situation, request, own=self._deployment.cost_budget, team=self._team, ceiling=self._ceiling)
+        short = self._shortfall(state, name)
         if short is None:
             self._state = replace(state, next_attempt=state.next_attempt + 1)
         return short
+
+    def prolong(self, replica: int, name: str) -> Shortfall | None:
+        """Return the limit that a slice would pass with its later end, or None: then that end counts from now on.
+
+        An end that is no later passes no limit, whatever it costs until then.
+        """
+        target, attempt = self._deployment.of_replica(replica), self._state.record(replica).attempt(name)
+        if target is None or attempt is None:
+            return None
+        others = {path: value for path, value in attempt.spec.items() if not path.startswith(_LIFECYCLE)}
+        attributes = target.attributes_at(attempt.backend)
+        ends = {path: value for path, value in attributes.items() if path.startswith(_LIFECYCLE)}
+        record = self._state.record(replica).with_attempt(replace(attempt, spec={**others, **ends}))
+        before, state = self._state, self._state.with_record(record)
+        current, later = (_exposure_of(each, name, self._now) for each in (before, state))
+        short = None
+        if later.until > current.until or later.seconds > current.seconds:
+            short = self._shortfall(state, name)
+        if short is None:
+            self._state = state
+        return short
+
+    def _shortfall(self, state: State, name: str) -> Shortfall | None:
+        """Return the limit that this request of a state would pass beside everything else, or None."""
+        own = exposures(state, self._now)
+        request = _exposure_of(state, name, self._now)
+        others = [each for other in self._others for each in exposures(other, self._now)]
+        alive = [each for each in own if each.name != name] + others
+        tracked = (state, *self._others)
+        alive += untracked_exposures(self._charges, tracked, self._now)
+        alive += open_exposures(self._open_requests, tracked, self._now)
+        situation = CostSituation(charges=self._charges, exposures=self._marked(alive), now=self._now)
+        return shortfall(situation, request, own=self._deployment.cost_budget, team=self._team, ceiling=self._ceiling)
 
     def _marked(self, alive: list[Exposure]) -> list[Exposure]:
         """Return the exposures, of which those that nothing was requested for are marked as planned."""
@@ -146,6 +189,10 @@ class CostCheck:
         if requested is None:
             return alive
         return [replace(e, is_planned=not e.is_untracked and e.name not in requested) for e in alive]
+
+
+def _exposure_of(state: State, name: str, now: float) -> Exposure:
+    return next(each for each in exposures(state, now) if each.name == name)
 
 
 def _team_budgets(backend: StateBackend) -> TeamBudgets | None:
@@ -174,16 +221,19 @@ def budgets_now(
     if not is_limited and not else_month:
         return ()
     states = tuple(states_by_name(backend).values())
-    every = charges(backend.ledger(), states, now)
+    ledger = backend.ledger()
+    every = charges(ledger, states, now)
     alive = [each for state in states for each in exposures(state, now)]
-    situation = CostSituation(charges=every, exposures=[*alive, *untracked_exposures(every, states, now)], now=now)
+    alive += untracked_exposures(every, states, now)
+    alive += open_exposures(open_requests(ledger, now), states, now)
+    situation = CostSituation(charges=every, exposures=alive, now=now)
     if not is_limited:
         return tuple(month_use(situation, {each.name for each in some}))
     return tuple(budget_uses(situation, own, team))
 
 
 def planned_shortfalls(world: World, goals: Iterable[Goal]) -> Iterator[Diagnostic]:
-    """Yield a warning for each slice of a plan that no place would be asked for, because it could exceed a budget.
+    """Yield a warning for each slice of a plan that would not be requested, or given a later end, under a budget.
 
     Deployments are counted in the order in which `apply` begins them: what one requests, the next has less of a budget
     for. Raise as `CostWall.opened` does.
@@ -192,18 +242,34 @@ def planned_shortfalls(world: World, goals: Iterable[Goal]) -> Iterator[Diagnost
     wall = CostWall(world, planned=planned)
     for goal in goals:
         new_replicas = [change.replica for change in goal.changes if _requests(goal, change)]
-        if goal.deployment is None or not new_replicas:
+        updates = [change.replica for change in goal.changes if change.action in {Action.UPDATE, Action.RESTART}]
+        if goal.deployment is None or not (new_replicas or updates):
             continue
         state = world.state.read(goal.name).state or State(deployment=goal.name, lineage="")
         check = wall.opened(goal.deployment, state)
         if check is None:
             continue
-        for replica in new_replicas:
-            short = _least_shortfall(check, replica, goal.deployment.candidates)
-            if short is not None:
-                error = over_budget(goal.name, replica, short, outcome="would not be requested")
-                yield Diagnostic(code=error.code, message=error.message, severity=Severity.WARNING, hint=error.hint)
+        yield from map(_warning, _planned_errors(check, goal, new_replicas, updates))
         planned[goal.name] = check.state
+
+
+def _planned_errors(
+    check: CostCheck, goal: Goal, new_replicas: Iterable[int], updates: Iterable[int]
+) -> Iterator[BudgetExceeded]:
+    places = () if goal.deployment is None else goal.deployment.candidates
+    for replica in new_replicas:
+        short = _least_shortfall(check, replica, places)
+        if short is not None:
+            yield over_budget(goal.name, replica, short, outcome="would not be requested")
+    for replica in updates:
+        for attempt in check.state.record(replica).attempts:
+            short = check.prolong(replica, attempt.name)
+            if short is not None:
+                yield later_end_over_budget(goal.name, replica, short)
+
+
+def _warning(error: BudgetExceeded) -> Diagnostic:
+    return Diagnostic(code=error.code, message=error.message, severity=Severity.WARNING, hint=error.hint)
 
 
 def _requests(goal: Goal, change: Change) -> bool:
@@ -229,4 +295,12 @@ def over_budget(name: str, replica: int, short: Shortfall, *, outcome: str = "is
         f"{address(name, replica)} {outcome}, because it could exceed a budget: {short.arithmetic}.",
         hint="What runs is untouched. `tpudeploy cost` shows what was spent. An earlier lifecycle.end, a cheaper place"
         f" or a higher {short.period.key} makes room.",
+    )
+
+
+def later_end_over_budget(name: str, replica: int, short: Shortfall) -> BudgetExceeded:
+    """Return the error of a change that was not made, because it gives a slice a later end."""
+    return BudgetExceeded(
+        f"{address(name, replica)} keeps its end, because a later one could exceed a budget: {short.arithmetic}.",
+        hint=f"Nothing of it was changed. An earlier lifecycle.end or a higher {short.period.key} makes room.",
     )

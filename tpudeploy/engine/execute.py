@@ -251,20 +251,20 @@ class StepExecutor:
         since, now = self._session.state.serving_since, self._world.clock.now()
         metadata[END_KEY] = end_value(deployment, attempt.name, attempt.place, since=since, now=now)
         live = live_attributes(desired_attributes(deployment, attempt))
-        with self._session.asking():
-            name = self._session.state.slice_name(action.replica)
-            self._world.cloud.update(attempt.ref, node_update(metadata, live, name))
         old_live = live_attributes(attempt.spec)
         spec = {path: value for path, value in attempt.spec.items() if path not in old_live} | live
-        self._save(
-            action.replica,
-            replace(
-                attempt,
-                spec=spec,
-                update=MetadataUpdate(server=action.boot, at=self._world.clock.now()),
-                script=text_print(metadata[SCRIPT_KEY]) if SCRIPT_KEY in metadata else script,
-            ),
-        )
+        script = text_print(metadata[SCRIPT_KEY]) if SCRIPT_KEY in metadata else script
+        try:
+            with self._wall.prolonging(self._deployment, self._session.state, action.replica, action.name):
+                with self._session.asking():
+                    name = self._session.state.slice_name(action.replica)
+                    self._world.cloud.update(attempt.ref, node_update(metadata, live, name))
+                update = MetadataUpdate(server=action.boot, at=self._world.clock.now())
+                self._save(action.replica, replace(attempt, spec=spec, update=update, script=script))
+        except NotAdmitted:
+            # As for a request: the next decision says so.
+            self.was_refused = True
+            return
         self._world.emit(events.Updated(**self._about(action.replica, attempt), what=event))
 
     def _reset(self, action: step.Reset) -> None:

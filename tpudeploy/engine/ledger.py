@@ -25,7 +25,7 @@ from tpudeploy.reconcile.ledger_lines import (
     unseen_run,
     untracked_end,
 )
-from tpudeploy.reconcile.spend import Charge
+from tpudeploy.reconcile.spend import Charge, exposures, with_bounds
 
 # What it means that a request leaves the state, by the operation that removes it; None where it stays in another state
 # of the same backend. Every other operation removes what it has proven to be gone.
@@ -53,7 +53,8 @@ def record_machine_end(world: World, state: State, name: str) -> None:
 
 def record_requests(world: World, before: State, after: State) -> None:
     """Record what the state tracks from now on, after it was written and before anything is requested."""
-    _record(world, after.deployment, new_requests(before.attempts, after, world.clock.now()))
+    now = world.clock.now()
+    _record(world, after.deployment, with_bounds(new_requests(before.attempts, after, now), exposures(after, now)))
 
 
 def record_grants(world: World, before: State, after: State, observed: Observed) -> None:

@@ -12,7 +12,7 @@ from math import inf
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.frozen import replace
-from tpudeploy.domain.lock import Lease, LockInfo
+from tpudeploy.domain.lock import BUDGETS, Lease, LockInfo
 from tpudeploy.domain.state import State, StateWriter
 from tpudeploy.engine.ledger import record_departures, record_requests
 from tpudeploy.ports import StateBackend, World
@@ -24,7 +24,6 @@ _FRESH = 5.0  # seconds; an older proof of the lock is renewed before Google is 
 # Seconds from a proof to the request that depends on it. A lock is taken over after far more, and what was requested
 # within half the grace of its intent still appears within the grace.
 _OLDEST_PROOF = 60.0
-_BUDGETS = "_budgets"  # no deployment has such a name
 _FENCES = 8  # writes of dead runs that may arrive one after the other
 
 
@@ -260,27 +259,35 @@ def holding_lock(world: World, name: str, operation: str, *, what: str) -> Itera
 
 
 @contextmanager
-def holding_budgets(world: World) -> Iterator[Callable[[], None]]:
-    """Hold the lock of the budgets that several deployments share. Call the function before what depends on it.
+def holding_budgets(world: World, name: str) -> Iterator[Callable[[], None]]:
+    """Hold the lock of the budgets that several deployments share, for one of them.
+
+    Call the function before what depends on the lock.
 
     It raises `errors.StateConflict` if the lock is lost by then. Another run holds it for a save, so it is waited for,
     whatever `Patience.lock` says of the locks of deployments.
     """
-    lease = _budgets_lease(world)
+    lease = _budgets_lease(world, name)
     try:
         yield lambda: world.cost_backend.prove(lease)
     finally:
         world.cost_backend.unlock(lease)
 
 
-def _budgets_lease(world: World) -> Lease:
-    deadline = world.clock.now() + _OLDEST_PROOF
+def _budgets_lease(world: World, name: str) -> Lease:
+    began, is_reported = world.clock.now(), False
     while True:
         try:
-            return world.cost_backend.lock(_BUDGETS, "apply")
-        except errors.StateLocked:
-            if world.clock.now() >= deadline:
+            return world.cost_backend.lock(BUDGETS, "apply")
+        except errors.StateLocked as error:
+            seconds = world.clock.now() - began
+            if seconds >= _OLDEST_PROOF:
                 raise
+            if seconds >= _LONGEST_PAUSE and not is_reported:
+                is_reported = True
+                world.emit(
+                    events.LockWaiting(at=world.clock.now(), address=name, message=error.message, seconds=_FIRST_PAUSE)
+                )
             world.clock.sleep(_FIRST_PAUSE)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tpudeploy.domain.lock import lock_name
 from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, Operation, Preview
 from tpudeploy.results import Result, result
 
@@ -21,7 +22,7 @@ class Unlocked(Result):
     id: str
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        return f"Released the lock of {self.name}."
+        return f"Released the lock of {lock_name(self.name)}."
 
 
 def force_unlock(workspace: Workspace, id: str) -> Unlocked:  # noqa: A002 - the command line's word

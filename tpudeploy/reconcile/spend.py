@@ -171,6 +171,46 @@ def untracked_exposures(every: Iterable[Charge], states: Iterable[State], now: f
             )
 
 
+def with_bounds(lines: Iterable[LedgerLine], every: Iterable[Exposure]) -> Iterator[LedgerLine]:
+    """Yield the lines of requests, each with how long, and until when, it may run if it is granted."""
+    bounds = {each.name: each for each in every}
+    for line in lines:
+        bound = bounds[line.name]
+        ends_by = None if bound.until == inf else bound.until
+        most_seconds = None if bound.seconds == inf else bound.seconds
+        yield replace(line, ends_by=ends_by, most_seconds=most_seconds)
+
+
+def open_requests(lines: Iterable[LedgerLine], now: float) -> tuple[LedgerLine, ...]:
+    """Return the requests that were never seen to run or to be gone, and that may be granted yet, or may run unseen."""
+    by_name: dict[tuple[str, str, str], list[LedgerLine]] = {}
+    for line in lines:
+        by_name.setdefault((line.project, line.zone, line.name), []).append(line)
+    # A line that says that it was removed from a state, or that it was requested, says nothing of its machine.
+    waiting = {LedgerEvent.REQUESTED, LedgerEvent.UNTRACKED}
+    requests = [line for own in by_name.values() if waiting.issuperset(each.event for each in own) for line in own]
+    return tuple(line for line in requests if line.began is None and line.ends_by is not None and line.ends_by > now)
+
+
+def open_exposures(requests: Iterable[LedgerLine], states: Iterable[State], now: float) -> Iterator[Exposure]:
+    """Yield what requests may cost that wait, and that none of these states tracks, as those of a rehearsal."""
+    tracked_names = {attempt.name for state in states for attempt in state.attempts}
+    for line in requests:
+        if line.name not in tracked_names and line.ends_by is not None:
+            yield Exposure(
+                deployment=line.deployment,
+                replica=line.replica,
+                project=line.project,
+                name=line.name,
+                usd_per_hour=line.usd_per_hour,
+                since=now,
+                until=line.ends_by,
+                seconds=inf if line.most_seconds is None else line.most_seconds,
+                is_open=True,
+                is_untracked=True,
+            )
+
+
 def with_own_ends(every: Iterable[Charge], states: Iterable[State], now: float) -> tuple[Charge, ...]:
     """Return the charges, of those that run with the end that their deployment gives them, if it is the earlier one."""
     ends = {each.name: each.until for state in states for each in exposures(state, now)}

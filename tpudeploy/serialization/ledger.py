@@ -57,6 +57,8 @@ def _parse_line(text: str) -> LedgerLine | None:
             began=_number(tree, "began"),
             ended=_number(tree, "ended"),
             ends_at=_number(tree, "ends_at"),
+            ends_by=_number(tree, "ends_by"),
+            most_seconds=_number(tree, "most_seconds"),
         )
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
@@ -69,5 +71,5 @@ def _number(tree: Mapping[str, Any], name: str) -> float | None:
 
 
 def _numbers(line: LedgerLine) -> Iterator[float]:
-    values = (line.at, line.usd_per_hour, line.began, line.ended, line.ends_at)
+    values = (line.at, line.usd_per_hour, line.began, line.ended, line.ends_at, line.ends_by, line.most_seconds)
     return (value for value in values if value is not None)

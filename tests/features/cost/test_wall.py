@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from command_line import INSTANCE, PROFILE, CommandLine, Open
+from command_line import INSTANCE, PROFILE, CommandLine, Killed, Open
+
+from tpudeploy.domain.lock import BUDGETS
+from tpudeploy.emulator.storage_objects import Conditions, StoredObject
+from tpudeploy.workspace import Workspace
 
 # Spot at $1.40 an hour. With its end, a slice costs at most 10 hours, the 45 minutes of a start, and a quarter of an hour.
 END = "lifecycle: {end: 10h}\n"
@@ -230,3 +234,78 @@ def test_a_rehearsal_is_held_against_the_budget_of_the_team_and_counts_in_it(cli
     own = at.run("apply", "-auto-approve", at.write(PROFILE + "lifecycle: {end: 2h}\n"))
     assert (own.code, "that what is alive may still cost" in own.words) == (13, True), own.all
     assert "rehearsal" in at.run("cost").out
+
+
+def test_a_waiting_request_of_a_rehearsal_counts_in_what_others_may_request(cli: Open) -> None:
+    at = cli(nodes="simulated", timings={"waiting": 36_000.0})
+    budgets(at, "day: 1.90\n")
+
+    def strike() -> None:
+        if at.slices:
+            at.clock.on_advance.remove(strike)
+            raise Killed
+
+    at.clock.on_advance.append(strike)
+    with pytest.raises(Killed):
+        at.run("rehearse", "-auto-approve", "-max-cost", "1")
+    assert not at.emulator.billed()
+    own = at.write(PROFILE + "lifecycle: {end: 20m}\nhealth: {timeout: 30m}\n")  # at most $1.57
+    refused = at.run("apply", "-auto-approve", own)
+    assert (refused.code, "that what is alive may still cost" in refused.words) == (13, True), refused.all
+    # It lapses: then it may cost nothing any more.
+    at.clock.sleep(3600.0)
+    assert at.run("apply", "-auto-approve", "-wait", "accepted", own).code == 0
+
+
+def test_who_has_the_shared_budget_is_named(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER", "ada")
+    at = cli(timings={"neighbour": 0})
+    at.write(PROFILE + END)
+    budgets(at, f"day: {ROOM}\n")
+    with Workspace.open(at.folder, clock=at.clock) as hers:
+        lease = hers.adapters.states.lock(BUDGETS, "apply")
+        refused = at.run("apply", "-auto-approve", "gemma.yaml")
+        hers.adapters.states.unlock(lease)
+    assert (refused.code, at.requested_zones()) == (10, []), refused.all
+    who = "The shared budget (budgets.yaml, or -max-cost of several deployments) is locked by ada@"
+    assert f"gemma: Waiting for the lock, retrying in 1s: {who}" in refused.words
+    assert f"Error: {who}" in refused.words
+    assert "`apply`) for 0:01:" in refused.words
+    assert "_budgets" not in refused.all
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+
+
+def test_the_shared_budget_of_a_bucket_is_taken_over_from_a_dead_run(cli: Open) -> None:
+    at = cli(timings={"neighbour": 0})
+    at.write(PROFILE + END)
+    where = ("--backend", "gs://states/team")
+    upload = StoredObject(name="team/budgets.yaml", content=f"day: {ROOM}\n".encode())
+    at.emulator._cloud.objects.insert("states", upload, Conditions())
+    with Workspace.open(at.folder, backend=where[1], clock=at.clock) as hers:
+        hers.adapters.states.lock(BUDGETS, "apply")
+        began = at.clock.now()
+        applied = at.run("apply", "-auto-approve", "gemma.yaml", *where)
+    assert applied.code == 0, applied.all
+    assert "The shared budget (budgets.yaml, or -max-cost of several deployments) is locked by " in applied.words
+    assert at.clock.now() - began > 900.0
+    assert "_budgets" not in applied.all
+
+
+@pytest.mark.parametrize("text", [PROFILE, INSTANCE], ids=["queued resource", "instance"])
+@pytest.mark.parametrize("later", ["{end: 200h}", "{hours: '00:00-23:00 UTC'}", "{}"])
+def test_what_runs_gets_no_later_end_beyond_the_budget_and_keeps_its_own(cli: Open, text: str, later: str) -> None:
+    at = cli()
+    profile = at.write(text + "lifecycle: {end: 2h}\n")
+    budgets(at, "day: 5\n")
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.write(f"{text}lifecycle: {later}\n")
+    words = "gemma[0] keeps its end, because a later one could exceed a budget: "
+    assert words in at.run("plan", profile).words
+    refused = at.run("apply", "-auto-approve", profile)
+    assert (refused.code, words in refused.words, len(at.emulator.billed())) == (13, True, 1), refused.all
+    assert "until Google ends them" in at.run("cost").words or "until their ends" in at.run("cost").words
+    at.write(text + "lifecycle: {end: 90m}\n")
+    assert at.run("apply", "-auto-approve", profile).code == 0, "an earlier one costs less"
+    for _ in range(140):
+        at.clock.sleep(60.0)
+    assert not at.emulator.billed(), "its machine has the end that was within the budget"

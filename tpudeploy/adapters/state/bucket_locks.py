@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import timedelta
 
 from tpudeploy.adapters.google.objects import BucketObjects, Moved, Stored
 from tpudeploy.adapters.state import holder
 from tpudeploy.domain import errors
 from tpudeploy.domain.frozen import frozen, replace
-from tpudeploy.domain.lock import Lease, LockInfo
+from tpudeploy.domain.lock import Lease, LockInfo, lock_name, lock_subject
 from tpudeploy.ports import Clock
 
 SUFFIX = ".lock"
@@ -77,7 +76,7 @@ class BucketLocks:
             return
         if not self._is_still_ours(name, own_lock):
             raise errors.StateConflict(
-                f"This run lost the lock of {name}, so it can no longer write the state.",
+                f"This run lost the lock of {lock_name(name)}, so it can no longer write the state.",
                 hint=f"The run was silent for {LEASE_SECONDS / 60:.0f} min, or someone ran `tpudeploy force-unlock`."
                 " Check `tpudeploy status`, then run the command again.",
             )
@@ -160,7 +159,7 @@ class BucketLocks:
             self._objects.delete(key, over=lock.generation)
         except Moved as cause:
             raise errors.StateError(
-                f"Another run has taken the lock of {name} in the meantime.",
+                f"Another run has taken the lock of {lock_name(name)} in the meantime.",
                 hint="Its holder is alive, so the lock was not released.",
             ) from cause
         return name
@@ -169,18 +168,18 @@ class BucketLocks:
         self, name: str, lock: Stored | None, hint: str = "A run holds it for one step at a time. Try again."
     ) -> errors.StateLocked:
         if lock is None:
-            return errors.StateLocked(f"The state of {name} is locked by several runs in turn.", hint=hint)
+            return errors.StateLocked(f"{lock_subject(name)} is locked by several runs in turn.", hint=hint)
         info = holder.loads(lock.content)
         command = f"tpudeploy force-unlock {_id(lock)}"
         if info is None:
             return errors.StateLocked(
-                f"The state of {name} is locked, and {self._objects.name(self._key(name))} does not say by whom.",
+                f"{lock_subject(name)} is locked, and {self._objects.name(self._key(name))} does not say by whom.",
                 hint=f"If no run uses it: {command}",
             )
         now = self._clock.now()
-        since, silent = (timedelta(seconds=round(max(0.0, now - t))) for t in (info.created, info.heartbeat))
+        since, silent = holder.age(info.created, now), holder.age(info.heartbeat, now)
         by = holder.describe(info)
-        message = f"The state of {name} is locked by {by} for {since}; its last heartbeat was {silent} ago."
+        message = f"{lock_subject(name)} is locked by {by} for {since}; its last heartbeat was {silent} ago."
         takeover = f"If that run is dead, its lock is taken over {LEASE_SECONDS / 60:.0f} min after its last heartbeat."
         return errors.StateLocked(
             message, hint=f"{hint} {takeover}\nTo release it now: {command}".lstrip(), holder=info

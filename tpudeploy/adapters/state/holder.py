@@ -8,6 +8,7 @@ import socket
 import uuid
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import timedelta
 from typing import Any
 
 from tpudeploy.domain.lock import LockInfo
@@ -76,3 +77,8 @@ def describe(info: LockInfo | None) -> str:
         return "another run"
     page = f", {info.run_url}" if info.run_url else ""
     return f"{info.who} (process {info.pid}, `{info.operation}`{page})"
+
+
+def age(since: float, now: float) -> str:
+    """Return how long ago that was, as 0:01:05."""
+    return str(timedelta(seconds=round(max(0.0, now - since))))

@@ -17,7 +17,7 @@ from tpudeploy.adapters.state import disk, holder, stored
 from tpudeploy.domain import errors
 from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.ledger import LedgerLine
-from tpudeploy.domain.lock import Lease, LockInfo
+from tpudeploy.domain.lock import Lease, LockInfo, lock_name, lock_subject
 from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
 from tpudeploy.serialization import capacity_history, ledger, statefile
@@ -103,7 +103,7 @@ class LocalState:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as cause:
             os.close(handle)
-            raise _locked_error(name, self._read_holder(file)) from cause
+            raise _locked_error(name, self._read_holder(file), self._clock.now()) from cause
         info = holder.this_run(self._who, operation, self._clock.now())
         with self._states.writing(file):
             os.ftruncate(handle, 0)
@@ -144,7 +144,7 @@ class LocalState:
                 return name
             place = "" if info.host in {"", socket.gethostname()} else f", on {info.host}"
             raise errors.StateError(
-                f"The lock of {name} is held by {holder.describe(info)}, which still runs.",
+                f"The lock of {lock_name(name)} is held by {holder.describe(info)}, which still runs.",
                 hint=f"End that process{place}, and the lock ends with it: kill {info.pid}",
             )
         raise self._no_lock(lock_id)
@@ -311,9 +311,10 @@ def _version(state: State) -> str:
     return f"{state.lineage}/{state.serial}"
 
 
-def _locked_error(name: str, by: LockInfo | None) -> errors.StateLocked:
+def _locked_error(name: str, by: LockInfo | None, now: float) -> errors.StateLocked:
+    since = "" if by is None else f" for {holder.age(by.created, now)}"
     return errors.StateLocked(
-        f"The state of {name} is locked by {holder.describe(by)}.",
+        f"{lock_subject(name)} is locked by {holder.describe(by)}{since}.",
         hint="A run holds it for one step at a time. Try again. The lock is released when its process ends.",
         holder=by,
     )
