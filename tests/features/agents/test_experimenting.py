@@ -8,6 +8,8 @@ import pytest
 from agent import connected, says, turns_away
 from command_line import CommandLine, Open
 
+from tpudeploy.adapters import records
+
 SMALL = {"repeats": 2, "concurrency": [1], "context": [16], "output": [2], "window_seconds": 0.05}
 FLAG = "serving.padding_gap=0,512"
 
@@ -51,6 +53,17 @@ def test_without_a_persons_yes_nothing_restarts(serving: CommandLine) -> None:
         assert "There is no A/B `ab-1`. Nothing was done." in mute.call("ab", ab_id="ab-1").text
         assert "needs another slice" in mute.call("ab_propose", profile="gemma.yaml", flag="tpu.type=v6e-1,v6e-4").text
     assert serving.state() == before
+
+
+def test_a_proposal_is_never_replaced_by_another_of_its_id(
+    serving: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person may have approved the first one. Ids have the second and four digits, so two may be equal."""
+    monkeypatch.setattr(records, "new_id", lambda _now: "20260101-000000-abcd")
+    with connected(serving, person=says(approve=True)) as agent:
+        proposed = agent.document("ab_propose", profile="gemma.yaml", flag=FLAG, **SMALL)
+        other = agent.call("ab_propose", profile="gemma.yaml", flag="serving.max_num_seqs=64,128", **SMALL)
+        assert f"`{proposed['ab_id']}` is another proposal already. Nothing was done." in other.text
 
 
 def test_what_is_cancelled_is_brought_back_too(serving: CommandLine) -> None:

@@ -37,10 +37,17 @@ class EntryStore(Generic[T]):
         self._count = 0
 
     def keep(self, make: Callable[[int], T]) -> T:
-        """Store and return the entry that `make` creates from its number, counted from 1."""
+        """Store and return the entry that `make` creates from its number, counted from 1.
+
+        An entry is never replaced: a person may have approved it. Raise `errors.Unapproved` if its id is taken.
+        """
         with self._lock:
             self._count += 1
             entry = make(self._count)
+            if entry.id in self._entries:
+                raise Unapproved(
+                    f"`{entry.id}` is another proposal already. Nothing was done.", hint="Propose it again."
+                )
             self._entries[entry.id] = entry
             if len(self._entries) > _MAX_ENTRIES:
                 del self._entries[next(iter(self._entries))]
