@@ -161,6 +161,17 @@ def test_recommend_takes_it_as_measured_by_others_beside_the_size_model(run: Run
     assert "measured by others)" in _recommend(run).err
 
 
+@pytest.mark.parametrize("value", ["tensor_parallel_size=1", "data_parallel_size=1", "max_model_len=512"])
+def test_the_profile_for_it_uses_all_chips_and_takes_the_load(run: Run, tmp_path: Path, value: str) -> None:
+    assert _import(run, tmp_path, json.dumps(API)).code == 0
+    document = json.loads(_recommend(run, "--set", f"serving.{value}", "--json").out)
+    (by_others,) = (each for each in document["choices"] if each["basis"] == "measured by others")
+    sets = [word for pair in by_others["settings"].items() for word in ("--set", f"{pair[0]}={json.dumps(pair[1])}")]
+    sized = json.loads(run("size", "e2b.yaml", "--set", f"serving.{value}", *sets, "--json").out)
+    assert sized["tensor_parallel_size"] * sized["data_parallel_size"] == 4
+    assert sized["max_model_len"] >= 1024 + 256
+
+
 def test_a_run_of_ones_own_decides_alone(run: Run, tmp_path: Path) -> None:
     assert _import(run, tmp_path, json.dumps(API)).code == 0
     own = imported_run(run, tmp_path, measured_cell(64, 20.0, 400.0), slice_type="v6e-1", usd="1.50")

@@ -152,8 +152,17 @@ def test_the_article_has_no_empty_table_no_ids_and_all_that_repeats_it(at: Comma
     )
     at.write(grid, "grid.yaml")
     assert at.run("campaign", "grid.yaml", "-auto-approve").code == 0
+    at.write(
+        "instance_type,model,model_server,output_tokens_per_second,ntpot_milliseconds,queries_per_second\n"
+        "ct6e-standard-4t,google/gemma-4-E2B-it,vllm,5120,14,20\n",
+        "giq.csv",
+    )
+    assert at.run("bench", "import", "giq.csv").code == 0
     assert at.run("campaign", "report", "small", "-o", "report.md").code == 0
     text = (at.folder / "report.md").read_text("utf-8")
+    assert (
+        "The best of E2B, v6e-4 beside figures of others: GKE Inference Quickstart, giq.csv; measured by Google" in text
+    )
     figures, _, methods = text.partition("## Methods")
     assert all(rows and all(any(cell != "-" for cell in row[1:]) for row in rows) for rows in tables(text))
     assert "small-" not in figures

@@ -193,10 +193,18 @@ def _accepted_settings(
         settings[key] = -(-tokens // _LENGTH_STEP) * _LENGTH_STEP
     changed = deployment_with(settings)
     kind = catalog.accelerator_type(run.subject.accelerator_type)
-    if isinstance(changed, str) and kind is not None:
+    if kind is not None and (isinstance(changed, str) or _leaves_chips_idle(changed, settings)):
         settings = {**_slice_settings(deployment, kind), **settings}
         changed = deployment_with(settings)
     return changed if isinstance(changed, str) else settings
+
+
+def _leaves_chips_idle(deployment: Deployment, settings: Mapping[str, Json]) -> bool:
+    """Return whether a split that no run states is that of a smaller slice."""
+    if "serving.tensor_parallel_size" in settings or not isinstance(deployment.budget, HbmBudget):
+        return False
+    engine, kind = deployment.budget.engine, deployment.accelerator
+    return kind.hosts == 1 and engine.tensor_parallel * engine.data_parallel < kind.devices
 
 
 def _covers(cell: Cell, workload: Workload) -> bool:

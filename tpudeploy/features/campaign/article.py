@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from tpudeploy.domain.frozen import frozen, replace
@@ -98,10 +98,15 @@ def _servers(record: CampaignRecord, measured: Measured) -> Iterator[ArticleServ
             yield ArticleServer(label=server.label, runs=tuple(runs.values()), cells=cells)
 
 
-def article_sections(record: CampaignRecord, measured: Measured) -> tuple[ArticleSection, ...]:
-    """Return the article: the figures of the servers, their answers, what has no figures, and how to repeat it."""
+def article_sections(
+    record: CampaignRecord, measured: Measured, others: Sequence[ArticleServer] = ()
+) -> tuple[ArticleSection, ...]:
+    """Return the article: the figures of the servers, their answers, what has no figures, and how to repeat it.
+
+    `others` are servers of imported tables, which stand beside the same model and slice.
+    """
     servers = article_servers(record, measured)
-    *figures, methods = sections(servers, _notes(record))
+    *figures, methods = sections(servers, _notes(record), others)
     more = (_answers(record), _without_figures(record))
     repeat = f"`tpudeploy campaign {record.file}` with the profile `{record.base}` measures it again:"
     ending = replace(methods, parts=(*methods.parts, repeat), code=tuple(filter(None, (record.grid, record.profile))))

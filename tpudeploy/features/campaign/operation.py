@@ -251,14 +251,17 @@ def campaign_report(workspace: Workspace, name: str, out: str | Path) -> Written
 
     Raise as `campaign_result`, and `errors.UsageError` for a file that cannot be written.
     """
-    from tpudeploy.features.benchmark.report.article import emulated_note
+    from tpudeploy.features.benchmark.report.article import emulated_note, imported_servers
     from tpudeploy.features.benchmark.report.article_page import article_page
     from tpudeploy.features.benchmark.report.markdown import article_markdown
+    from tpudeploy.features.benchmark.store import stored_runs
     from tpudeploy.features.campaign.article import article_sections, article_servers
 
     report, path = campaign_result(workspace, name), Path(out)
     servers = article_servers(report.record, report.measured)
-    title, note, parts = report.record.name, emulated_note(servers), article_sections(report.record, report.measured)
+    others = imported_servers(stored_runs(workspace.adapters).all())
+    parts = article_sections(report.record, report.measured, others)
+    title, note = report.record.name, emulated_note(servers)
     if path.suffix == ".md":
         text = article_markdown(title, note, parts)
     else:

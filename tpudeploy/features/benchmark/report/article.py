@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from math import exp, log, sqrt
 from statistics import fmean, variance
 
@@ -76,10 +77,24 @@ def of_run(label: str, run: Run) -> ArticleServer:
     return ArticleServer(label=label, runs=(run,), cells=cells)
 
 
-def sections(servers: Sequence[ArticleServer], notes: Iterable[str] = ()) -> tuple[ArticleSection, ...]:
-    """Return the sections of an article, each with at least one figure or sentence."""
+def imported_servers(runs: Iterable[Run]) -> tuple[ArticleServer, ...]:
+    """Return the servers of others' tables among some runs."""
+    tables = [run for run in runs if run.driver is Driver.GKE_QUICKSTART]
+    engines = [run.subject.engine for run in tables]
+    labels = [f"by others, {engine.get('version') or engine.get('server') or 'unknown server'}" for engine in engines]
+    return tuple(map(of_run, labels, tables))
+
+
+def sections(
+    servers: Sequence[ArticleServer], notes: Iterable[str] = (), others: Sequence[ArticleServer] = ()
+) -> tuple[ArticleSection, ...]:
+    """Return the sections of an article, each with at least one figure or sentence.
+
+    `others` stand only beside the best server of the same model and slice.
+    """
     kept = [server for server in servers if server.cells]
-    makers = (_bests, _peaks, _grids, _against_first, _scaling, _beside_published, _history, _starts, _recommendations)
+    beside = partial(_beside_published, others=others)
+    makers = (_bests, _peaks, _grids, _against_first, _scaling, beside, _history, _starts, _recommendations)
     parts = [section for make in makers if (section := make(kept)) is not None] if kept else []
     return (*parts, _methods(servers, tuple(notes)))
 
@@ -242,14 +257,14 @@ def _scaling(servers: Sequence[ArticleServer]) -> ArticleSection | None:
     return ArticleSection(title="Scaling", parts=("\n".join(dict.fromkeys(lines)),)) if lines else None
 
 
-def _beside_published(servers: Sequence[ArticleServer]) -> ArticleSection | None:
+def _beside_published(servers: Sequence[ArticleServer], others: Sequence[ArticleServer] = ()) -> ArticleSection | None:
     """Return figures of one's own beside published ones of the same model and slice, whatever the answer length."""
     own = [server for server in servers if not server.runs[-1].driver.is_of_others]
     parts = [
         *_beside_tables(own, {run.id for server in servers for run in server.runs}, is_listed=_has_published(servers))
     ]
-    others = [server for server in servers if server.runs[-1].driver is Driver.GKE_QUICKSTART]
-    for other in others:
+    listed = [server for server in servers if server.runs[-1].driver is Driver.GKE_QUICKSTART]
+    for other in (*listed, *others):
         best_alike = max((each for each in own if _is_alike(each, other.runs[-1])), key=_value_at_best, default=None)
         parts += [] if best_alike is None else _best_beside(best_alike, other)
     return ArticleSection(title="Beside published figures", parts=tuple(parts)) if parts else None
