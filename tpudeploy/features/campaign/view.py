@@ -40,9 +40,7 @@ def proposal(plan: CampaignPlan, paint: Paint, width: int | None) -> str:
     spec = plan.grid.spec
     lines = [paint.bold(words.plain(f"Campaign {spec.name}, {plan.grid.file}")), ""]
     lines.append(f"  {words.plural(len(plan.servers), 'server')}, {words.plural(plan.cells, 'cell')}{_counts(plan)}")
-    rows: list[tuple[str, ...]] = [
-        ("slice", "chips", "per hour", "servers", "cells", "cold starts", "likely", "at most")
-    ]
+    rows: list[tuple[str, ...]] = [("slice", "chips", "per hour", "servers", "cells", "cold", "likely", "at most")]
     rows += [_lane_row(plan, lane) for lane in plan.busy_lanes]
     if len(rows) > 1:
         lines += ["", *(f"  {line}" for line in words.aligned(rows, numbers=range(1, 8), room=width))]
@@ -66,7 +64,7 @@ def _lane_row(plan: CampaignPlan, lane: CampaignLane) -> tuple[str, ...]:
     servers = len({turn.server.key for turn in lane.turns})
     cells = sum(len(turn.points) for turn in lane.turns)
     return (
-        lane.name,
+        lane.name.removeprefix(f"{plan.grid.spec.name}-"),
         str(lane.chips),
         price,
         str(servers),
