@@ -67,6 +67,7 @@ COMMANDS = {
     "report_host": (("report-host", "gemma[0]", "-description", "Its sums differ.", "-dry-run"),),
     "cost": (("cost",), ("cost", "-group-by", "zone")),
     "explain": (("explain",), ("explain", "TPU1201")),
+    "support_bundle": (("support-bundle", G, "-o", "support.tar.gz"),),
     "version": (("version",),),
 }
 # Not wrapped, because its lines are copied, piped or a model's; or about what only other stories have.

@@ -206,6 +206,11 @@ def test_the_article_has_no_empty_table_no_ids_and_all_that_repeats_it(at: Comma
             "No cell of the grid can run: gemma-4-E2B-it, v6e-1, padding_gap 0: no load fits",
         ),
         (
+            ("[0, 512]", "[0, 512]\n  placement.zones: [[asia-east1-c]]"),
+            "budget: 80",
+            "some places of v6e-1 have no known price, so no budget holds it; name others in placement.zones",
+        ),
+        (
             ("[0, 512]", f"[0, 512]\n  serving.max_num_seqs: {list(range(1, 1000))}"),
             "  serving.max_num_seqs: [1, 2, 3",
             "and a campaign has at most 1,000",
@@ -226,6 +231,7 @@ def test_the_article_has_no_empty_table_no_ids_and_all_that_repeats_it(at: Comma
         "no base",
         "no questions",
         "no cell can run",
+        "no known price",
         "more servers than can be sized",
         "more combinations than can be made",
     ],

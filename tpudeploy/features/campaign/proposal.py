@@ -407,20 +407,22 @@ def _lane_names(grid: CampaignGrid, base: Profile) -> Mapping[tuple[tuple[str, s
 
 def _lane_obstacles(grid: CampaignGrid, lane: CampaignLane) -> Iterator[GridObstacle]:
     """Yield an obstacle for each server of a lane that can never start."""
-    if why := _why_never(grid, lane):
-        at = grid.value_at("chips" if grid.spec.chips is not None else "budget")
+    if never := _why_never(grid, lane):
+        key, why = never
+        at = grid.value_at(key)
         labels_of_lane = dict.fromkeys(turn.server.label for turn in lane.turns)
         yield from (GridObstacle(label=label, why=why, at=at) for label in labels_of_lane)
 
 
-def _why_never(grid: CampaignGrid, lane: CampaignLane) -> str:
-    """Return why a lane can never start, or ""."""
+def _why_never(grid: CampaignGrid, lane: CampaignLane) -> tuple[str, str] | None:
+    """Return the key of the grid by which a lane can never start, and why; None if it can."""
     chips, budget = grid.spec.chips, grid.spec.budget
     if chips is not None and lane.chips > chips:
-        return f"{lane.type} has {lane.chips} chips, and `chips` is {chips}"
+        return "chips", f"{lane.type} has {lane.chips} chips, and `chips` is {chips}"
     if budget is not None and lane.usd_per_hour_most is None:
-        return f"the price of {lane.type} is unknown, so that no budget holds it"
-    return ""
+        why = f"some places of {lane.type} have no known price, so no budget holds it; name others in placement.zones"
+        return "budget", why
+    return None
 
 
 def _remaining(turns: Iterable[LaneTurn], measured: Measured, failures: Mapping[str, str]) -> Iterator[LaneTurn]:
