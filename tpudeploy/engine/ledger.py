@@ -96,7 +96,7 @@ def _record(world: World, name: str, lines: Iterable[LedgerLine]) -> None:
                     at=world.clock.now(),
                     address=name,
                     message=f"The ledger of costs is not written: {message}",
-                    hint="`tpudeploy cost` lacks a part of what this run costs. Nothing else depends on it.",
+                    hint="`tpudeploy cost` and budgets lack a part of what this run costs.",
                 )
             )
             return

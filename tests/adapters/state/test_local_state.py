@@ -84,6 +84,13 @@ def test_a_history_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
         opened(tmp_path).record(GRANTED)
 
 
+@pytest.mark.parametrize("file", ["zones.jsonl", "ledger.jsonl"])
+def test_a_run_that_cannot_record_what_it_buys_is_refused_before_it_begins(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).mkdir()
+    with pytest.raises(errors.StateError, match=rf"{file} cannot be written"):
+        opened(tmp_path).lock("gemma", "apply")
+
+
 def test_a_history_of_100_000_lines_costs_no_more_than_its_latest_ones_and_is_cut_back_by_the_next_entry(
     tmp_path: Path,
 ) -> None:

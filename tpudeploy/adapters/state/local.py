@@ -247,6 +247,7 @@ class LocalState:
         if name in self._checked:
             return
         self._folder.check(self._history)
+        self._folder.check(self._ledger)
         self._earlier(name).check("state")
         self._endpoints.check(f"{name}.json")
         self._checked.add(name)

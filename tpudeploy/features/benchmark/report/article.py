@@ -311,6 +311,7 @@ def _beside(server: ArticleServer, baseline: Run) -> Iterator[ArticleTable | str
     table = _table(head, rows)
     if table is not None:
         notes = " ".join(comparison.notes).replace(run.id, server.label).replace(baseline.id, "the published table")
+        notes = f"{notes[:1].upper()}{notes[1:]}"
         yield f"Requests per second of {_escape(server.label)} beside a published table. {_escape(plain(notes))}"
         yield table
 
