@@ -162,7 +162,7 @@ def test_a_tuning_of_a_server_that_runs_needs_a_persons_yes_even_below_a_ceiling
         result = agent.whole("tune_result", tune_id=proposed["id"])
     assert ended["state"] == "succeeded", ended
     assert result == ended["result"]
-    assert (result["finding"], result["settings"]) == ("better", {"serving.max_num_seqs": "64"})
+    assert result["settings"].keys() == {"serving.max_num_seqs"}, "what is best among them is the tests' of tune"
     assert result["usd"] < 5
     assert "Tune gemma" in agent.questions[0]
     assert paced.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0, "it serves as its profile says again"
