@@ -141,8 +141,8 @@ def _instead(parser: Parser, word: str) -> str:
     if same_name:
         or_set = f", or as `--set {same_name}=…`" if "--set" in parser.option_names else ""
         return f" It is a key of the profile, {same_name}: write it there{or_set}."
-    hint = HINTS.get(key, "")
-    return f" In the profile, {hint}." if hint.startswith("write ") else ""
+    foreign = HINTS.get(key)
+    return "" if foreign is None or foreign.key is None else f" In the profile, {foreign}."
 
 
 def _is_accepted(parser: Parser, words: Sequence[str], word: str, instead: str) -> bool:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-_ZONES = "write placement.zones, a list of zones such as [us-east5-a], or any"
-_CHIPS = "write tpu.type, such as v6e-4: it names the generation and the number of chips"
-_COMMAND = "the server is `vllm serve` with serving.args; what to run before it belongs under serving.setup"
-_REPLICAS = "write replicas, a number, and change it with `tpudeploy apply`: docs/how-to/replicas.md"
-_COST = "write budget, lifecycle.end or placement.max_price_per_chip_hour: docs/how-to/limit-the-cost.md"
-_FLAGS = "flags of vLLM belong under serving.args"
+
+class ForeignKey(NamedTuple):
+    """Another tool's key: the key of the profile that does the same, None where no single one does, and advice."""
+
+    key: str | None
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return self.advice if self.key is None else f"write {self.key}{self.advice}"
+
+
+def _same(words: str, key: str | None, advice: str = "") -> Mapping[str, ForeignKey]:
+    return dict.fromkeys(words.split(), ForeignKey(key, advice))
+
 
 # Words of Google's and other tools for a value, and the word of the format. The key that has the choice takes it.
 VALUES: Mapping[str, str] = {
@@ -45,57 +54,68 @@ FLAGS: Mapping[str, str] = {
     "chunked_prefill_size": "write serving.max_num_batched_tokens",
     "model_path": "write model.id",
 }
-HINTS: Mapping[str, str] = {
-    **dict.fromkeys(("region", "regions", "zone", "location", "cloud", "infra", "availability_zones"), _ZONES),
-    **dict.fromkeys(
-        ("spot", "use_spot", "preemptible", "spot_policy", "interruptible"),
-        "write placement.provisioning: [spot]",
+HINTS: Mapping[str, ForeignKey] = {
+    **_same(
+        "region regions zone location cloud infra availability_zones",
+        "placement.zones",
+        ", a list of zones such as [us-east5-a], or any",
     ),
-    **dict.fromkeys(
-        ("resources", "accelerators", "accelerator", "gpus", "gpu", "tpus", "instance_type", "machine_type"),
-        _CHIPS,
+    **_same("spot use_spot preemptible spot_policy interruptible", "placement.provisioning", ": [spot]"),
+    **_same(
+        "resources accelerators accelerator gpus gpu tpus instance_type machine_type chips hardware topology node_type "
+        "instance_types",
+        "tpu.type",
+        ", such as v6e-4: it names the generation and the number of chips",
     ),
-    **dict.fromkeys(("chips", "hardware", "topology", "node_type", "instance_types"), _CHIPS),
-    **dict.fromkeys(
-        ("autoscaling", "autoscale", "scaling", "replica_policy", "min_replicas", "max_replicas"),
-        _REPLICAS,
+    **_same(
+        "autoscaling autoscale scaling replica_policy min_replicas max_replicas service num_replicas num_nodes",
+        "replicas",
+        ", a number, and change it with `tpudeploy apply`: docs/how-to/replicas.md",
     ),
-    **dict.fromkeys(("service", "num_replicas", "num_nodes"), _REPLICAS),
-    **dict.fromkeys(("max_price", "max_cost", "price", "autostop", "idle_duration", "ttl"), _COST),
-    **dict.fromkeys(("env", "envs", "environment", "variables"), "write serving.env; a secret belongs under secrets"),
-    **dict.fromkeys(("ports", "port", "expose"), "write serving.port: one server has one port"),
-    **dict.fromkeys(("setup", "run", "command", "commands", "entrypoint", "cmd", "init", "script"), _COMMAND),
-    **dict.fromkeys(("args", "engine_args", "flags", "vllm", "extra_args"), _FLAGS),
-    **dict.fromkeys(("image", "docker", "container", "image_id"), "write serving.image"),
-    **dict.fromkeys(
-        ("volumes", "mounts", "file_mounts", "volume_mounts"),
-        "write serving.volumes; model.mirror fetches weights from a bucket",
+    **_same(
+        "max_price max_cost price autostop idle_duration ttl",
+        "budget",
+        ", lifecycle.end or placement.max_price_per_chip_hour: docs/how-to/limit-the-cost.md",
     ),
-    **dict.fromkeys(("disk", "disk_size", "boot_disk"), "write tpu.boot_disk_size"),
-    **dict.fromkeys(("shm_size", "shared_memory"), "write serving.shm_size"),
-    **dict.fromkeys(("network", "vpc", "subnet", "subnetwork", "external_ip"), "write placement.network"),
-    **dict.fromkeys(("project", "project_id", "gcp_project"), "write placement.project, or set GOOGLE_CLOUD_PROJECT"),
-    **dict.fromkeys(("service_account", "identity"), "write placement.service_account"),
-    **dict.fromkeys(("reservation", "reservations"), "write placement.reservation"),
-    **dict.fromkeys(
-        ("token", "hf_token", "api_key", "credentials", "auth"),
-        "name a secret under secrets, such as secrets.HF_TOKEN",
+    **_same("env envs environment variables", "serving.env", "; a secret belongs under secrets"),
+    **_same("ports port expose", "serving.port", ": one server has one port"),
+    **_same(
+        "setup run command commands entrypoint cmd init script",
+        None,
+        "the server is `vllm serve` with serving.args; what to run before it belongs under serving.setup",
     ),
-    **dict.fromkeys(
-        ("max_duration", "max_run_duration", "timeout"),
-        "write placement.max_run_duration, or health.timeout for the start",
+    **_same("args engine_args flags vllm extra_args", None, "flags of vLLM belong under serving.args"),
+    **_same("image docker container image_id", "serving.image"),
+    **_same(
+        "volumes mounts file_mounts volume_mounts",
+        "serving.volumes",
+        "; model.mirror fetches weights from a bucket",
     ),
-    **dict.fromkeys(("healthcheck", "health_check", "readiness_probe", "liveness_probe", "probes"), "write health"),
-    **dict.fromkeys(("tags", "metadata", "annotations"), "write placement.labels"),
-    **dict.fromkeys(("model_name", "model_id", "models"), "write model: {id: …}, one model for a profile"),
-    **dict.fromkeys(("load_balancer", "ingress", "gateway", "routing"), "write router: docs/how-to/replicas.md"),
-    **dict.fromkeys(
-        ("apiVersion", "kind", "spec"),
+    **_same("disk disk_size boot_disk", "tpu.boot_disk_size"),
+    **_same("shm_size shared_memory", "serving.shm_size"),
+    **_same("network vpc subnet subnetwork external_ip", "placement.network"),
+    **_same("project project_id gcp_project", "placement.project", ", or set GOOGLE_CLOUD_PROJECT"),
+    **_same("service_account identity", "placement.service_account"),
+    **_same("reservation reservations", "placement.reservation"),
+    **_same("token hf_token api_key credentials auth", None, "name a secret under secrets, such as secrets.HF_TOKEN"),
+    **_same(
+        "max_duration max_run_duration timeout",
+        "placement.max_run_duration",
+        ", or health.timeout for the start",
+    ),
+    **_same("healthcheck health_check readiness_probe liveness_probe probes", "health"),
+    **_same("tags metadata annotations", "placement.labels"),
+    **_same("model_name model_id models", "model", ": {id: …}, one model for a profile"),
+    **_same("load_balancer ingress gateway routing", "router", ": docs/how-to/replicas.md"),
+    **_same(
+        "apiVersion kind spec",
+        None,
         "a profile is no Kubernetes manifest: `tpudeploy init` writes one, docs/how-to/gke.md goes the other way",
     ),
-    **dict.fromkeys(("services", "deploy"), "a profile is no compose file: `tpudeploy init` writes one"),
-    **dict.fromkeys(
-        ("backend", "state"),
+    **_same("services deploy", None, "a profile is no compose file: `tpudeploy init` writes one"),
+    **_same(
+        "backend state",
+        None,
         "name where states are kept with --backend or in tpudeploy.toml: docs/how-to/share-the-state.md",
     ),
 }

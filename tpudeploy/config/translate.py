@@ -86,10 +86,11 @@ def _foreign(word: str, root: MapNode) -> str:
     """Return what does the same as another tool's key at the top, or ""."""
     from tpudeploy.config.foreign_keys import HINTS  # only where a key is unknown
 
-    hint = HINTS.get(word, "")
-    match = re.match(r"write ([a-z][\w.]*)", hint)
-    key: Path = () if match is None else tuple(match[1].split("."))
-    return f"{dotted(key)} does that, and is already set" if key and find(root, key) is not None else hint
+    foreign = HINTS.get(word)
+    if foreign is None:
+        return ""
+    is_set = foreign.key is not None and find(root, tuple(foreign.key.split("."))) is not None
+    return f"{foreign.key} does that, and is already set" if is_set else str(foreign)
 
 
 def _absent(unknown: Path, root: MapNode, form: type[Section] = ProfileSpec) -> list[str]:
