@@ -349,8 +349,8 @@ def _goal_of_invalid_profile(name: str, error: ConfigError) -> Goal:
 
 def _goal_without_plan(part: _DraftDeployment, error: TpudeployError) -> Goal:
     """Return the goal of a deployment that cannot be observed: nothing is planned for it."""
-    message = error.message if part.name in error.message else f"{part.name}: {error.message}"
-    return replace(_empty_goal(part), errors=(Diagnostic(code=error.code, message=message, hint=error.hint),))
+    problem = Diagnostic(code=error.code, message=f"{part.name}: {error.message}", hint=error.hint)
+    return replace(_empty_goal(part), errors=(problem,))
 
 
 def _empty_goal(part: _DraftDeployment) -> Goal:

@@ -197,7 +197,7 @@ def _without(plan: P, unapproved: Sequence[Goal], markers: Sequence[Marker], why
         raise _not_approved(plan, unapproved, _why_not(unapproved, markers, why))
     errors_by_name = {goal.name: _not_approved(plan, unapproved, _why_not([goal], markers, why)) for goal in unapproved}
     diagnostics = {
-        name: Diagnostic(code=error.code, message=_about(name, error.message), hint=error.hint)
+        name: Diagnostic(code=error.code, message=f"{name} is not approved. {error.message}", hint=error.hint)
         for name, error in errors_by_name.items()
     }
     return replace(
@@ -205,10 +205,6 @@ def _without(plan: P, unapproved: Sequence[Goal], markers: Sequence[Marker], why
         goals=tuple(replace(g, errors=(diagnostics[g.name],)) if g.name in names else g for g in plan.goals),
         diagnostics=(*plan.diagnostics, *diagnostics.values()),
     )
-
-
-def _about(name: str, message: str) -> str:
-    return message if name in message else f"{name} is not approved. {message}"
 
 
 def _why_not(goals: Sequence[Goal], markers: Sequence[Marker], why: str) -> str:
