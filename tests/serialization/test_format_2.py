@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.errors import StateUnreadable
 from tpudeploy.domain.life import STATES, Detached
 from tpudeploy.serialization import statefile
@@ -52,6 +53,15 @@ def test_a_state_that_no_run_writes_is_refused(change: Callable[[dict[str, Any]]
     change(document)
     with pytest.raises(StateUnreadable, match=because):
         statefile.loads(json.dumps(document), source="old.json")
+
+
+@pytest.mark.parametrize("cause", EndCause)
+def test_the_cause_of_an_end_is_read_from_a_state_that_has_it_in_words_alone(cause: EndCause) -> None:
+    ended = {"at": 1.0, "why": f"{cause}: 30m; idle for 4 min", "profile": "abc", "until": None}
+    state = statefile.loads(json.dumps({**ROWS[0]["state"], "ended": ended}), source="old.json")
+    assert state.ended is not None
+    assert state.ended.cause is cause
+    assert statefile.loads(statefile.dumps(state), source="new.json") == state
 
 
 def test_every_state_of_a_life_is_among_them_but_one_that_no_story_came_to() -> None:

@@ -13,6 +13,7 @@ from jsonschema import Draft7Validator
 from tpudeploy.domain import events
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
+from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.excerpt import describe_diagnostics, escaped
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Claim, CloudResource, Orphan, Orphans, OwnerMark, ResourceRequest
@@ -60,7 +61,7 @@ EVENTS: tuple[events.Event, ...] = (
     _example(events.Reclaimed, **NAMED, reason="it serves already"),
     _example(events.Scaled, before=1, after=2, why="9 requests wait"),
     _example(events.EndPassed, why="lifecycle.end: 24h"),
-    _example(events.HoursBegan, why="lifecycle.hours: Mon-Fri 08:00-19:00 Europe/Berlin"),
+    _example(events.HoursBegan, cause=EndCause.HOURS, why="lifecycle.hours: Mon-Fri 08:00-19:00 Europe/Berlin"),
     _example(events.PhaseChanged, **NAMED, phase=Phase.QUEUED, detail="ACCEPTED", elapsed=61),
     _example(events.Outlook, places=PLACES),
     _example(events.Waiting, why="ACCEPTED", elapsed=3600, places=PLACES),

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from tpudeploy.domain.frozen import frozen
+
+
+class EndCause(StrEnum):
+    """The key of the profile by which a deployment ends."""
+
+    END = "lifecycle.end"
+    IDLE = "lifecycle.idle"
+    HOURS = "lifecycle.hours"
 
 
 @frozen
@@ -27,18 +37,14 @@ class IdleLimit:
 
 @frozen
 class PastEnd:
-    """That the end of a deployment has come: since when (`at`, in seconds since the epoch), and why.
+    """That the end of a deployment has come: since when (`at`, in seconds since the epoch), and by which key.
 
-    `profile` is a fingerprint of what its file says: a changed profile starts again. `until` is when it starts again by
-    itself, in seconds since the epoch, None for an end that stays.
+    `why` is for people. `profile` is a fingerprint of what its file says: a changed profile starts again. `until` is
+    when it starts again by itself, in seconds since the epoch, None for an end that stays.
     """
 
     at: float
+    cause: EndCause
     why: str
     profile: str
     until: float | None = None
-
-    @property
-    def key(self) -> str:
-        """Return the key of the profile that says so."""
-        return self.why.partition(":")[0]

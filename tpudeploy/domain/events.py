@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.deployment import describe_place
+from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.request_table import PlaceStatus
@@ -201,8 +202,12 @@ class EndPassed(_Event):
 
 @frozen
 class HoursBegan(_Event):
-    """The hours of the deployment `address` have begun, and its slices are requested. `why` is the key that says so."""
+    """The hours of the deployment `address` have begun, and its slices are requested.
 
+    `cause` and `why` are those of the end before.
+    """
+
+    cause: EndCause
     why: str
 
 

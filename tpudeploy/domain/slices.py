@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
@@ -116,15 +117,14 @@ class CreateOperation:
 class SliceEnd:
     """The end of a slice by Google's own record: when its deletion was requested, or when Google took its machine.
 
-    `key` is the key of the profile for which its machine deleted itself, "" for any other end; `idle_minutes` is for
-    how long it had been idle then. `names_key`: the record would name the key; without one, the machine did not end
-    itself.
+    `cause` is why its machine deleted itself, None for any other end; `idle_minutes` is for how long it had been idle
+    then. `names_cause`: the record would name the cause; without one, the machine did not end itself.
     """
 
     at: float
-    key: str = ""
+    cause: EndCause | None = None
     idle_minutes: int = 0
-    names_key: bool = False
+    names_cause: bool = False
 
 
 @frozen

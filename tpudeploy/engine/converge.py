@@ -14,6 +14,7 @@ from math import inf
 from tpudeploy.domain import errors, events, report
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.orphans import CloudResource
@@ -51,7 +52,6 @@ from tpudeploy.engine.session import StateSession, open_session
 from tpudeploy.engine.slow_zones import SlowZones
 from tpudeploy.engine.strays import Listings, StraySearch
 from tpudeploy.engine.verify import Verifier
-from tpudeploy.node.own_end import IDLE
 from tpudeploy.orphans.claims import as_attempt
 from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
@@ -227,7 +227,7 @@ class Convergence:
             return None
         seconds = max(until - self._world.clock.now(), 0.0)
         # A user may start what was idle within its hours.
-        return min(seconds, watch) if deployment.ended.key == IDLE else seconds
+        return min(seconds, watch) if deployment.ended.cause is EndCause.IDLE else seconds
 
     def _raise_final_failure(self, tick: Tick) -> None:
         """Raise the failure of a replica that neither recovers by itself nor waits for another slice.
@@ -415,7 +415,9 @@ class Convergence:
                 # If a user has started it, the state has no end any more.
                 if session.state.ended is not None:
                     session.save(without_ending(session.state, now))
-                    self._world.emit(events.HoursBegan(at=now, address=self._goal.name, why=was_ended.why))
+                    self._world.emit(
+                        events.HoursBegan(at=now, address=self._goal.name, cause=was_ended.cause, why=was_ended.why)
+                    )
                 deployment = with_replicas(deployment, session.state, observed)
             self._goal = replace(self._goal, deployment=deployment)
             return

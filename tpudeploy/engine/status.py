@@ -84,7 +84,7 @@ def _status(world: World, state: State, observed: Observed, deployment: Deployme
         has_slices = any(replica.usd_per_hour is not None for replica in replicas)
         ended = None if has_slices else until_end(deployment, state, observed).ended
     if end is not None:
-        status = replace(status, ends_in=end.at - observed.at, ends_by=end.key)
+        status = replace(status, ends_in=end.at - observed.at, ends_by=end.cause)
     status = replace(status, ended=ended)
     unended = [report.unended for a in state.attempts if (report := observed.reports.get(a.name)) is not None]
     status = replace(status, unended=next(filter(None, unended), ""))

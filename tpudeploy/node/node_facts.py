@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tpudeploy.domain.deployment import Json
+from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.orphans import is_label_of_ours, labels_of
 from tpudeploy.domain.plan import Drifted
 from tpudeploy.domain.slices import NodeUpdate, Slice
 from tpudeploy.domain.state import Attempt
 from tpudeploy.node.fingerprint import live_attributes, text_print
-from tpudeploy.node.own_end import END_KEY, ENDS, NO_END, ends_in
+from tpudeploy.node.own_end import END_KEY, NO_END, ends_in
 
 SPEC_KEY = "tpudeploy-spec"
 # A new value for each change that a running node must pick up, even for a restart of the same server.
@@ -62,7 +63,7 @@ def _live_attributes(current: Slice, applied: Mapping[str, Json]) -> dict[str, J
     ends = ends_in(current.metadata.get(END_KEY, NO_END))
     # A machine that cannot delete itself is not told the end, and one without that key is of an earlier version.
     if not ends:
-        live |= {key: applied[key] for key in ENDS if key in applied}
+        live |= {key: applied[key] for key in EndCause if key in applied}
     live |= ends
     if current.tags:
         live[TAGS] = list(current.tags)

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.deployment import Deployment, Place
-from tpudeploy.domain.ending import End
+from tpudeploy.domain.ending import End, EndCause
 from tpudeploy.domain.hours import closing_after
 
 END_KEY = "tpudeploy-end"
 NO_END = "never"
-END, IDLE, HOURS = ENDS = ("lifecycle.end", "lifecycle.idle", "lifecycle.hours")
 _BY_OTHERS, _COUNTED = "-", "~"
 # The id of the request by which a machine deletes itself (own_request_id in templates/boot/end.sh): a UUID with our
 # name, the number of the key, the minutes for which it was idle, and the second of the request. Compute Engine shows it
@@ -37,18 +36,18 @@ def end_value(deployment: Deployment, name: str, place: Place, *, since: float |
     return f"{whens} {url} {'; '.join(texts)}"
 
 
-def _ends(deployment: Deployment, since: float | None, now: float | None) -> Iterator[tuple[str, tuple[str, str]]]:
+def _ends(deployment: Deployment, since: float | None, now: float | None) -> Iterator[tuple[EndCause, tuple[str, str]]]:
     """Yield each key of an end, with its WHEN and its TEXT."""
     lifecycle = deployment.lifecycle
     if lifecycle.end is not None:
-        yield END, (_when(lifecycle.end, since), lifecycle.end.text)
+        yield EndCause.END, (_when(lifecycle.end, since), lifecycle.end.text)
     if lifecycle.idle is not None:
         seconds = f"{lifecycle.idle.seconds:.0f}" if sees_all_requests(deployment) else ""
-        yield IDLE, (f"{_COUNTED}{seconds}", lifecycle.idle.text)
+        yield EndCause.IDLE, (f"{_COUNTED}{seconds}", lifecycle.idle.text)
     if lifecycle.hours is not None:
         # What is requested before its hours, and granted in them, ends with them.
         closing = _BY_OTHERS if now is None else f"{closing_after(lifecycle.hours, now):.0f}"
-        yield HOURS, (closing, lifecycle.hours.text)
+        yield EndCause.HOURS, (closing, lifecycle.hours.text)
 
 
 def sees_all_requests(deployment: Deployment) -> bool:
@@ -67,10 +66,10 @@ def counts_from_service(value: str) -> bool:
     return any(when.startswith("+") for when in value.partition(" ")[0].split(","))
 
 
-def key_in_request_id(request_id: str) -> tuple[str, int] | None:
-    """Return the key for which a machine deleted itself with this id, and for how many minutes it was idle; or None."""
+def cause_in_request_id(request_id: str) -> tuple[EndCause, int] | None:
+    """Return why a machine deleted itself with this id, and for how many minutes it was idle; or None."""
     match = _OWN_REQUEST.fullmatch(request_id.lower())
-    return None if match is None else (ENDS[int(match["key"]) - 1], int(match["minutes"], 16))
+    return None if match is None else (tuple(EndCause)[int(match["key"]) - 1], int(match["minutes"], 16))
 
 
 def _when(end: End, since: float | None) -> str:

@@ -18,13 +18,14 @@ from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.deployment import Candidate, Deployment, Json, Lifecycle, Provisioning, Script
 from tpudeploy.domain.diagnostics import Location
+from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.router import RoutedReplica, Router, RouterHost, RouterKind
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.node import render
 from tpudeploy.node.fingerprint import server_print
-from tpudeploy.node.own_end import END, HOURS, IDLE, sees_all_requests
+from tpudeploy.node.own_end import sees_all_requests
 from tpudeploy.node.router_configuration import Configuration, configuration
 
 LIST_KEY = "tpudeploy-replicas"  # of the metadata: the text of the file that the router reads
@@ -36,7 +37,7 @@ _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the firewall of the network decides who
 # Attributes of the replicas that the VM has too.
 _SHARED = (
     *("placement.project", "placement.network.", "placement.service_account", "placement.labels."),
-    *(END, HOURS),
+    *(EndCause.END, EndCause.HOURS),
 )
 
 
@@ -144,7 +145,7 @@ def _candidate(machine: str, zone: Zone) -> Candidate:
 def _attributes(deployment: Deployment, router: Router) -> Iterator[tuple[str, Json]]:
     """Yield what the VM is made of. Another value of `vm` is another VM; labels and tags are updated."""
     for path, value in deployment.attributes.items():
-        if path.startswith(_SHARED) or (path == IDLE and sees_all_requests(deployment)):
+        if path.startswith(_SHARED) or (path == EndCause.IDLE and sees_all_requests(deployment)):
             yield path, value
     facts = ROUTERS[router.kind]
     yield "placement.backend", routers.BACKEND.value

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.deployment import Deployment, Provisioning
-from tpudeploy.domain.ending import IdleLimit, PastEnd
+from tpudeploy.domain.ending import EndCause, IdleLimit, PastEnd
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.hours import closing_after, current_span, last_closing, next_opening
 from tpudeploy.domain.slices import BootPhase, BootReport, Observed
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.node.fingerprint import server_print
-from tpudeploy.node.own_end import END_KEY, IDLE, counts_from_service, sees_all_requests
+from tpudeploy.node.own_end import END_KEY, counts_from_service, sees_all_requests
 from tpudeploy.reconcile.decide import fits
 
 _NEWS = 0.25  # of `lifecycle.idle`: the state is not written for each request
@@ -139,7 +139,7 @@ def _with_record(ending: PastEnd, state: State, observed: Observed) -> PastEnd:
     last = max(ends, key=lambda end: end.at)
     how = (
         f"its machine deleted itself at {_clock(last.at)}"
-        if last.key
+        if last.cause is not None
         else f"gone at {_clock(last.at)} by Google's times"
     )
     return replace(ending, why=f"{ending.why}; {how}")
@@ -198,13 +198,13 @@ def _gone_when_idle(deployment: Deployment, idle: IdleLimit, state: State, obser
     preempted or ended queued resource in sight: one that is gone was deleted by its machine, or by a person.
     """
     ends = [observed.ends[attempt.name] for attempt in state.slice_attempts if attempt.name in observed.ends]
-    was_declared = any(attempt.spec.get(IDLE) == idle.text for attempt in state.slice_attempts)
-    own = next((end for end in ends if end.key == IDLE and was_declared), None)
+    was_declared = any(attempt.spec.get(EndCause.IDLE) == idle.text for attempt in state.slice_attempts)
+    own = next((end for end in ends if end.cause is EndCause.IDLE and was_declared), None)
     if own is not None and own.at >= (state.started_at or 0.0):
         how = f"idle for {own.idle_minutes} min; its machine deleted itself"
         return _idle_end(deployment, state, observed, own.at, how)
     # The record would say that it was idle.
-    if any(end.names_key for end in ends):
+    if any(end.names_cause for end in ends):
         return None
     return _deduced_idle(deployment, idle, state, observed, max((end.at for end in ends), default=None))
 
@@ -245,8 +245,8 @@ def _idle_end(deployment: Deployment, state: State, observed: Observed, at: floa
     idle, until = deployment.lifecycle.idle, _opening_after(deployment, state, at)
     if until is not None and until <= observed.at:
         return None
-    why = f"lifecycle.idle: {idle.text if idle is not None else ''}; {how}"
-    return PastEnd(at=at, why=why, profile=deployment.written, until=until)
+    why = f"{EndCause.IDLE}: {idle.text if idle is not None else ''}; {how}"
+    return PastEnd(at=at, cause=EndCause.IDLE, why=why, profile=deployment.written, until=until)
 
 
 def _opening_after(deployment: Deployment, state: State, at: float) -> float | None:
@@ -276,11 +276,12 @@ def _end_time(deployment: Deployment, state: State) -> float | None:
 
 def _ended(deployment: Deployment, at: float) -> PastEnd:
     end = deployment.lifecycle.end
-    return PastEnd(at=at, why=f"lifecycle.end: {end.text if end is not None else ''}", profile=deployment.written)
+    why = f"{EndCause.END}: {end.text if end is not None else ''}"
+    return PastEnd(at=at, cause=EndCause.END, why=why, profile=deployment.written)
 
 
 def _closed(deployment: Deployment, state: State, at: float) -> PastEnd:
     hours = deployment.lifecycle.hours
     assert hours is not None
-    why, until = f"lifecycle.hours: {hours.text}", _opening_after(deployment, state, at)
-    return PastEnd(at=at, why=why, profile=deployment.written, until=until)
+    why, until = f"{EndCause.HOURS}: {hours.text}", _opening_after(deployment, state, at)
+    return PastEnd(at=at, cause=EndCause.HOURS, why=why, profile=deployment.written, until=until)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tpudeploy import catalog
+from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
 from tpudeploy.domain.slices import Observed, Phase, SliceEnd
@@ -76,7 +77,7 @@ def unseen_run(deployment: str, replica: int, attempt: Attempt, now: float) -> I
 
 def ends_itself(attempt: Attempt) -> bool:
     """Return whether the machine of a request may delete itself while no run looks."""
-    return any(attempt.spec.get(f"lifecycle.{key}") is not None for key in ("end", "idle", "hours"))
+    return any(attempt.spec.get(cause) is not None for cause in EndCause)
 
 
 def unseen_ends(state: State, observed: Observed) -> Iterator[LedgerLine]:
@@ -88,7 +89,7 @@ def unseen_ends(state: State, observed: Observed) -> Iterator[LedgerLine]:
             continue
         reason = "its machine is gone"
         if end is not None:
-            reason = f"{end.key}: its machine deleted itself" if end.key else "not by a run, by Google's record"
+            reason = f"{end.cause}: its machine deleted itself" if end.cause else "not by a run, by Google's record"
         yield line_of(
             LedgerEvent.GONE,
             state.deployment,

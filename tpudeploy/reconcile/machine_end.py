@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf
 
 from tpudeploy.config.scalars import Duration, Moment
+from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.hours import Hours, closing_after, current_span, last_closing
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.node.own_end import END
 
 # Seconds after the end of a deployment in which its machine is deleted: the machine itself looks every minute.
 LATE = 120.0
@@ -53,16 +53,16 @@ def _deployment_end(attempt: Attempt, state: State) -> float:
         return state.serving_since + end
     # Once it has ended, the state no longer has since when it served. When it was idle, only its machine knew.
     past = state.ended
-    return past.at if past is not None and past.key == END else inf
+    return past.at if past is not None and past.cause is EndCause.END else inf
 
 
 def _hours(attempt: Attempt) -> Hours | None:
-    text = attempt.spec.get("lifecycle.hours")
+    text = attempt.spec.get(EndCause.HOURS)
     return None if text is None else Hours.parse(str(text))
 
 
 def _end(attempt: Attempt) -> Duration | Moment | None:
-    text = attempt.spec.get("lifecycle.end")
+    text = attempt.spec.get(EndCause.END)
     if text is None:
         return None
     try:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_t
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.availability import Pair, ZoneTable
 from tpudeploy.domain.ceiling import Ceiling
+from tpudeploy.domain.ending import PastEnd
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.orphans import Orphan, Orphans
@@ -146,6 +147,7 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     PlaceStatus: frozenset({"backend", "usd_per_hour", "billed_since", "stage", "serving"}),
     ReplicaStatus: frozenset({"backend", "load", "waits", "model"}),
     DeploymentStatus: frozenset({"ceiling", "scale", "late", "ends_in", "ends_by", "ended", "unended"}),
+    PastEnd: frozenset({"cause"}),
     State: frozenset({"replicas", "scaled", "start", "forgotten", "serving_since", "used_at", "started_at", "ended"}),
     ZoneTable: frozenset({"readings_by_api"}),
 }

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from tpudeploy.catalog.generations import FORMER_NAMES
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import Json, Provisioning
-from tpudeploy.domain.ending import PastEnd
+from tpudeploy.domain.ending import EndCause, PastEnd
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
 from tpudeploy.domain.life import STATES, Life
 from tpudeploy.domain.names import DEPLOYMENT_NAME, ZONE, Zone
@@ -142,13 +142,19 @@ def _state(tree: dict[str, Any]) -> State:
             forgotten=forgotten,
             replicas=replicas,
             scaled=_checked(ScalingStep(**scaled)) if scaled is not None else None,
-            ended=_checked(PastEnd(**ended)) if ended is not None else None,
+            ended=_past_end(ended) if ended is not None else None,
             written=_checked(StateWriter(**writer)) if writer is not None else None,
             **tree,
         )
     )
     _check_counts(state)
     return state
+
+
+def _past_end(tree: dict[str, Any]) -> PastEnd:
+    # Before it was a field, the cause was only in the text, in front of a colon.
+    cause = tree.pop("cause", None) or tree["why"].partition(":")[0]
+    return _checked(PastEnd(cause=EndCause(cause), **tree))
 
 
 def _check_counts(state: State) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from unicodedata import category, east_asian_width
 
 from tpudeploy.domain.deployment import Json
-from tpudeploy.domain.ending import PastEnd
+from tpudeploy.domain.ending import EndCause, PastEnd
 from tpudeploy.domain.excerpt import plain as plain  # noqa: PLC0414 - one of the words of the views
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def past_end(name: str, end: PastEnd) -> str:
     """Return that a deployment has ended or is outside of its hours, and what starts it again."""
     if end.until is None:
         return f"{name} ended at {moment(end.at)} ({end.why}). `tpudeploy apply -start` starts it again."
-    is_closed = end.key == "lifecycle.hours"
+    is_closed = end.cause is EndCause.HOURS
     situation = "is outside of its hours" if is_closed else "is down"
     by_hand = "" if is_closed else " `tpudeploy apply -start` starts it now."
     starts = f"The first `apply` from {moment(end.until)} on starts it, and so does `apply -watch`.{by_hand}"

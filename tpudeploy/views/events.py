@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TypeAlias, assert_never
 
 from tpudeploy.domain import events
+from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import FILE
 from tpudeploy.domain.plan import Action
@@ -59,7 +60,7 @@ def line(event: events.Event, paint: Paint, *, like: str = "") -> str:
 
 def _end_text(event: events.EndPassed | events.HoursBegan) -> str:
     if isinstance(event, events.HoursBegan):
-        after = "" if event.why.startswith("lifecycle.hours") else "after "
+        after = "" if event.cause is EndCause.HOURS else "after "
         return f"Hours started ({after}{event.why}): starting"
     return f"End reached ({event.why}): deleting its slices"
 

@@ -66,7 +66,7 @@ def of_state(state: State, now: float) -> Iterator[Notice]:
                 )
     if state.ended is not None:
         yield Notice(
-            id=_id(state.lineage, ENDED, f"{state.ended.at:.0f}", state.ended.key),
+            id=_id(state.lineage, ENDED, f"{state.ended.at:.0f}", state.ended.cause),
             event=ENDED,
             at=state.ended.at,
             deployment=state.deployment,

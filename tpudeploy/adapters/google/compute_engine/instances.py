@@ -60,7 +60,7 @@ from tpudeploy.domain.slices import (
 from tpudeploy.domain.together import together
 from tpudeploy.node.fingerprint import text_print
 from tpudeploy.node.node_facts import SCRIPT_KEY, SPEC_KEY
-from tpudeploy.node.own_end import key_in_request_id
+from tpudeploy.node.own_end import cause_in_request_id
 from tpudeploy.ports import Clock
 
 _PAGE = 500
@@ -460,9 +460,9 @@ def _end_by(operation: Mapping[str, Any]) -> SliceEnd | None:
     at = moment(operation.get(key)) if key is not None else None
     if at is None or operation.get("error"):
         return None
-    own = key_in_request_id(str(operation.get("clientOperationId", "")))
-    name, minutes = ("", 0) if own is None else own
-    return SliceEnd(at=at, key=name, idle_minutes=minutes, names_key=True)
+    own = cause_in_request_id(str(operation.get("clientOperationId", "")))
+    cause, minutes = (None, 0) if own is None else own
+    return SliceEnd(at=at, cause=cause, idle_minutes=minutes, names_cause=True)
 
 
 def _end(item: Mapping[str, Any]) -> float | None:
