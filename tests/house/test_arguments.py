@@ -11,28 +11,27 @@ import pytest
 from command_line import Open
 
 import tpudeploy as td
-from tpudeploy.cli import options
 from tpudeploy.cli.commands import COMMANDS, command
 from tpudeploy.cli.parsers import parser_of, verbs_of
 from tpudeploy.config.scalars import MOST_SECONDS
 from tpudeploy.features.chat import command as chat
-from tpudeploy.operations import OPERATIONS, operation
+from tpudeploy.operations import OPERATIONS, argument_types, operation
 from tpudeploy.operations.declaration import ArgumentKind
 
 # The least and the most that each type of an option may return.
 BOUNDS: dict[Callable[[str], Any], tuple[float, float]] = {
-    options.duration: (0, MOST_SECONDS),
-    options.seconds: (1e-9, MOST_SECONDS * 10),
-    options.latency: (1e-9, 10**9),
-    options.amount: (1e-9, 10**9),
-    options.speed: (1e-9, 10**6),
-    options.count: (1, 10**9),
-    options.index: (0, 10**9),
-    options.port: (0, 65535),
+    argument_types.duration: (0, MOST_SECONDS),
+    argument_types.seconds: (1e-9, MOST_SECONDS * 10),
+    argument_types.latency: (1e-9, 10**9),
+    argument_types.amount: (1e-9, 10**9),
+    argument_types.speed: (1e-9, 10**6),
+    argument_types.count: (1, 10**9),
+    argument_types.index: (0, 10**9),
+    argument_types.port: (0, 65535),
     chat._temperature: (0, 2),
     chat._tokens: (1, 65_536),
 }
-LISTS = {options.counts}
+LISTS = {argument_types.counts}
 # What is no number: a command, a path, yes or no.
 OTHERS = {"_engine", "_folder", "_truth", "Path"}
 ABSURD = (

@@ -24,7 +24,6 @@ from tpudeploy.availability.doctor import EXAMINATIONS
 from tpudeploy.boot_log.signatures import SIGNATURES
 from tpudeploy.catalog import flags
 from tpudeploy.catalog.routers import MACHINES, ROUTERS
-from tpudeploy.cli import options
 from tpudeploy.cli.commands import COMMANDS, command, help_of
 from tpudeploy.cli.commands.completion import _SOURCES
 from tpudeploy.cli.commands.state import VERBS
@@ -39,7 +38,7 @@ from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.features.ab_test.arms import RISKY
 from tpudeploy.features.alerts.rules import RULES as ALERTS
 from tpudeploy.node.router_configuration import _CONFIGURE
-from tpudeploy.operations import OPERATIONS, operation
+from tpudeploy.operations import OPERATIONS, argument_types, operation
 from tpudeploy.operations.declaration import Access
 from tpudeploy.operations.explanations import explanations
 from tpudeploy.sizing.checks import CHECKS
@@ -86,7 +85,7 @@ def _rows(module_name: str) -> set[str]:
 
 
 # A text may be a path, and a time may be written as a number of seconds.
-_KINDS: dict[Any, Any] = {Path: None, options.latency: options.seconds}
+_KINDS: dict[Any, Any] = {Path: None, argument_types.latency: argument_types.seconds}
 
 
 def test_a_variable_has_the_same_kind_of_value_for_every_command_that_reads_it(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain import exits
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.operations import operation
+from tpudeploy.operations import argument_types, operation
+from tpudeploy.operations.arguments import REQUIRED, Declared, NamesProfiles, Value
 from tpudeploy.operations.declaration import PROFILE_KINDS, Argument, ArgumentKind, Operation
 
 if TYPE_CHECKING:
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
 
 _PARSERS: Mapping[ArgumentKind, Callable[[str], Any]] = {
-    ArgumentKind.COUNT: options.count,
-    ArgumentKind.DURATION: options.duration,
-    ArgumentKind.SECONDS: options.seconds,
-    ArgumentKind.LATENCY: options.latency,
-    ArgumentKind.AMOUNT: options.amount,
-    ArgumentKind.COUNTS: options.counts,
-    ArgumentKind.INDEX: options.index,
+    ArgumentKind.COUNT: argument_types.count,
+    ArgumentKind.DURATION: argument_types.duration,
+    ArgumentKind.SECONDS: argument_types.seconds,
+    ArgumentKind.LATENCY: argument_types.latency,
+    ArgumentKind.AMOUNT: argument_types.amount,
+    ArgumentKind.COUNTS: argument_types.counts,
+    ArgumentKind.INDEX: argument_types.index,
 }
 
 
@@ -76,6 +77,9 @@ def _options(row: Operation) -> list[Argument]:
 
 
 def add_argument(parser: argparse.ArgumentParser, argument: Argument) -> None:
+    if argument.declared is not None:
+        _add_declared(parser, argument.declared)
+        return
     match argument.kind:
         case ArgumentKind.PROFILE:
             options.profile(parser, dest=argument.name, is_required=argument.is_required_option)
@@ -101,6 +105,32 @@ def add_argument(parser: argparse.ArgumentParser, argument: Argument) -> None:
             _add_positional(parser, argument)
         case _:
             _add_option(parser, argument)
+
+
+def _add_declared(parser: argparse.ArgumentParser, one: Declared) -> None:
+    """Add an argument to a command: profiles, a positional, a flag, a switch, a repeatable option, one with a value."""
+    arg, value, profiles = one.arg, one.of(Value), one.of(NamesProfiles)
+    default = None if one.default is REQUIRED else one.default
+    metavar = arg.metavar or (value.metavar if value else None)
+    if profiles is not None and profiles.one:
+        options.profile(parser, dest=one.name, is_required=one.default is REQUIRED)
+    elif profiles is not None:
+        options.profiles(parser, nargs="+" if one.default is REQUIRED else "*")
+    elif arg.positional:
+        many, optional = ("+", "*") if one.is_several else (None, "?")
+        nargs: Any = many if one.default is REQUIRED else optional
+        parser.add_argument(one.name, metavar=metavar or one.name.upper(), help=arg.help, nargs=nargs, default=default)
+    elif one.type is bool and default:
+        options.switch(parser, one.option, arg.help)
+    elif one.type is bool:
+        options.flag(parser, one.option, arg.help, dest=one.name)
+    elif one.is_several and value is None:
+        options.several(parser, f"--{one.option}", arg.help, variable=arg.variable, metavar=metavar, dest=one.name)
+    else:
+        more: dict[str, Any] = {"dest": one.name, "metavar": metavar, "default": default}
+        more |= {"choices": get_args(one.type)} if get_origin(one.type) is Literal else {}
+        more |= {"type": value.parse} if value else {}
+        options.option(parser, one.option, arg.help, variable=arg.variable, **more)
 
 
 def _add_positional(parser: argparse.ArgumentParser, argument: Argument) -> None:

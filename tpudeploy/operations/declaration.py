@@ -113,6 +113,7 @@ class Argument:
     is_resumed: bool = False
     command: CommandForm | None = CommandForm()
     agents: AgentForm | None = AgentForm()
+    declared: Any = None  # where it was read from a signature
 
     @property
     def is_required_option(self) -> bool:

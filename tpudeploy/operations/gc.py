@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from tpudeploy.domain import orphans
-from tpudeploy.operations.declaration import ApprovalForm, Operation, flag, some_profiles
+from tpudeploy.operations.arguments import Arg, SomeProfiles
+from tpudeploy.operations.bridge import rows
+from tpudeploy.operations.declaration import ApprovalForm, Operation
 from tpudeploy.results import Result, document
 
 if TYPE_CHECKING:
     from tpudeploy.domain.events import Event
-    from tpudeploy.loading import Profiles
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
@@ -52,9 +53,9 @@ class Orphans(orphans.Orphans, Result):
 
 def gc(
     workspace: Workspace,
-    profiles: Profiles = (),
+    profiles: SomeProfiles = (),
     *,
-    foreign: bool = False,
+    foreign: Annotated[bool, Arg("Delete also what no state here tracks.", agents=None)] = False,
     on_event: Callable[[Event], None] | None = None,
 ) -> Orphans:
     """List orphans: resources with our mark that no deployment needs, which are billed. Removes nothing.
@@ -76,10 +77,7 @@ def gc(
 
 OPERATION = Operation(
     run=gc,
-    arguments=(
-        some_profiles(),
-        flag("foreign", "Delete also what no state here tracks.", for_agents=False),
-    ),
+    arguments=rows(gc),
     results=(Orphans,),
     title="Find orphans",
     tool="gc_list",

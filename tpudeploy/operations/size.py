@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import CheckFailed
-from tpudeploy.operations.declaration import Access, Operation, flag, profile
+from tpudeploy.operations.arguments import AProfile, Arg
+from tpudeploy.operations.bridge import rows
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
@@ -100,7 +102,12 @@ class Size(Result):
         return "\n" + describe_diagnostics(new, paint.styled) if new else ""
 
 
-def size(workspace: Workspace, profile: OneProfile, *, sweep: bool = False) -> Size:
+def size(
+    workspace: Workspace,
+    profile: AProfile,
+    *,
+    sweep: Annotated[bool, Arg("Try other slices, splits, KV types, utilizations and lengths.")] = False,
+) -> Size:
     """Predict the HBM plan of a profile: what fits, how many tokens the cache holds, how long it compiles.
 
     With `sweep`, try other slices too. Raise `errors.ConfigError` for `model.config`.
@@ -193,7 +200,7 @@ def _budget_schema() -> Mapping[str, Any]:
 
 OPERATION = Operation(
     run=size,
-    arguments=(profile(), flag("sweep", "Try other slices, splits, KV types, utilizations and lengths.")),
+    arguments=rows(size),
     results=(Size,),
     access=Access.OFFLINE,
     title="Predict memory",

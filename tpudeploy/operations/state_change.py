@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.state import Attempt, State
+from tpudeploy.operations.arguments import Arg
+from tpudeploy.operations.bridge import rows
 from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, ArgumentKind, Operation, flag
 from tpudeploy.operations.state import deployment_of, parse_address, state_of
 from tpudeploy.results import Result, document, result
@@ -182,7 +184,12 @@ def state_push(
 
 
 def state_mv(
-    workspace: Workspace, source: str, target: str, *, force: bool = False, on_event: OnEvent | None = None
+    workspace: Workspace,
+    source: Annotated[str, Arg("NAME, or NAME[0] for one replica.", metavar="SRC", positional=True)],
+    target: Annotated[str, Arg("What it is called then.", metavar="DST", positional=True)],
+    *,
+    force: Annotated[bool, Arg("Even while a run is in progress.")] = False,
+    on_event: OnEvent | None = None,
 ) -> StateMoved:
     """Rename a deployment (`gemma`, `chat`), or move a slice to another index (`gemma[1]`, `gemma[0]`).
 
@@ -344,17 +351,7 @@ _FORCE_PUSH = flag("force", "Overwrite a state of another lineage, or a later on
 OPERATIONS: Mapping[str, Operation] = {
     "state_mv": Operation(
         run=state_mv,
-        arguments=(
-            Argument(
-                name="source",
-                help="NAME, or NAME[0] for one replica.",
-                metavar="SRC",
-                is_required=True,
-                positional=True,
-            ),
-            Argument(name="target", help="What it is called then.", metavar="DST", is_required=True, positional=True),
-            _FORCE,
-        ),
+        arguments=rows(state_mv),
         results=(StateMoved,),
         access=Access.CHANGE,
         takes_events=True,

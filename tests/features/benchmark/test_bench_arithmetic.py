@@ -9,7 +9,6 @@ import pytest
 
 from tpudeploy import catalog
 from tpudeploy.catalog import families
-from tpudeploy.cli.options import counts
 from tpudeploy.features.benchmark.cells import feasible, grid
 from tpudeploy.features.benchmark.compare import compare
 from tpudeploy.features.benchmark.measure import figures, of_client
@@ -18,6 +17,7 @@ from tpudeploy.features.benchmark.prompts import ids_within, prompts
 from tpudeploy.features.benchmark.published import published
 from tpudeploy.features.benchmark.roofline import Roofline
 from tpudeploy.features.benchmark.run import Figures, Slo
+from tpudeploy.operations.argument_types import counts
 from tpudeploy.sizing.serve import ServingAnswer
 
 

@@ -12,6 +12,7 @@ from tpudeploy.cli import documents, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.operations import argument_types
 
 if TYPE_CHECKING:
     from tpudeploy.emulator import Emulator
@@ -31,7 +32,7 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 def verb_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     options.option(parser, "scenario", "A file of scripted faults.", type=Path, metavar="FILE")
     if verb == "start":
-        options.option(parser, "port", "The port to listen on.", type=options.port)
+        options.option(parser, "port", "The port to listen on.", type=argument_types.port)
     else:
         parser.set_defaults(argv=[])  # what follows a bare `--`
         parser.usage = "%(prog)s [OPTIONS] -- COMMAND"
@@ -43,7 +44,7 @@ def verb_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         default=(),
         metavar="CMD",
     )
-    options.option(parser, "speed", "Run its time this many times faster.", type=options.speed, default=1.0)
+    options.option(parser, "speed", "Run its time this many times faster.", type=argument_types.speed, default=1.0)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

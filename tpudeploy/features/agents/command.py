@@ -10,6 +10,7 @@ from tpudeploy.cli.context import Context
 from tpudeploy.cli.interrupts import INTERRUPTED, stopping_gracefully
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.operations import argument_types
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "max-cost",
         "Let an agent request slices for at most this many USD in all, each until its end, without a person's yes.",
         metavar="USD",
-        type=options.amount,
+        type=argument_types.amount,
     )
     options.allow_env(parser)
     parser.set_defaults(untrusted=True)  # an agent writes profiles and chooses arguments

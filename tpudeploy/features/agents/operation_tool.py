@@ -18,6 +18,7 @@ from tpudeploy.features.agents.answers import ToolDocument
 from tpudeploy.features.agents.project import Opened
 from tpudeploy.features.agents.session import AgentSession, Call, session
 from tpudeploy.loading import is_name
+from tpudeploy.operations.arguments import REQUIRED, Agents, Arg, Declared, Group, NamesProfiles, Value
 from tpudeploy.operations.declaration import PROFILE_KINDS, Access, Argument, ArgumentKind, Operation
 
 if TYPE_CHECKING:
@@ -158,6 +159,8 @@ def _check_name(argument: Argument, value: object) -> None:
 
 def _parameter(argument: Argument, *, is_left_out: bool) -> Parameter:
     """Return the parameter of the tool's function from which the SDK makes the input schema."""
+    if argument.declared is not None:
+        return _declared_parameter(argument.declared, argument.declared.arg.agents, may_be_left_out=is_left_out)
     is_required = _is_required(argument) and not is_left_out
     kind: Any
     kind, limits = _kind_and_limits(argument, is_required=is_required)
@@ -168,6 +171,21 @@ def _parameter(argument: Argument, *, is_left_out: bool) -> Parameter:
     about = {"description": argument.agents_help}
     annotation = Annotated[kind, Field(**about, **limits)]
     return Parameter(argument.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _declared_parameter(one: Declared, agents: Agents, *, may_be_left_out: bool = False) -> Parameter:
+    """Return an argument as the agents' SDK reads it, which makes the input schema of it and checks values by it."""
+    required = (one.default is REQUIRED or agents.required) and not may_be_left_out
+    default = REQUIRED if required else (None if one.agents_default is REQUIRED else one.agents_default)
+    profiles, kind = one.of(NamesProfiles), one.type
+    bounds = [each for each in one.metadata if not isinstance(each, Arg | Value | NamesProfiles | Group)]
+    if profiles is not None:
+        kind, bounds = (str if profiles.one else tuple[str, ...]), [Field(min_length=1)] if required else []
+    for bound in bounds:
+        kind = Annotated[kind, bound]
+    kind = kind | None if default is None else kind
+    kind = Annotated[kind, Field(description=agents.help or one.arg.help)]
+    return Parameter(one.name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
 
 def _kind_and_limits(argument: Argument, *, is_required: bool) -> tuple[Any, dict[str, Any]]:

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from annotated_types import Le
 
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.runs_operation import BenchmarkRun, Runs
 from tpudeploy.features.benchmark.store import find_run, stored_runs
+from tpudeploy.operations.arguments import Agents, Arg, Counts, Seconds
 from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, CommandForm, Operation, profile
 from tpudeploy.operations.written_files import WrittenFiles, write_files
 
@@ -43,7 +46,32 @@ class ServerAddress:
 
 
 @frozen
-class SweepOptions:
+class Cells:
+    """The cells to measure: each combination of these. None is the default of the command."""
+
+    concurrency: Annotated[
+        Counts | None, Arg("Concurrent streams, e.g. 1..2048.", resumed=True, agents=Agents("streams at once"))
+    ] = None
+    context: Annotated[Counts | None, Arg("Tokens in a prompt.", resumed=True, agents=Agents("tokens of a prompt"))] = (
+        None
+    )
+    output: Annotated[
+        Counts | None, Arg("Tokens in an answer.", resumed=True, agents=Agents("tokens of an answer"))
+    ] = None
+    window_seconds: Annotated[
+        Seconds | None,
+        Le(3600),
+        Arg(
+            "Measure each cell for TIME (default: 3 requests of each stream, at most 60s).",
+            name="window",
+            resumed=True,
+            agents=Agents("how long to measure each cell; by default 3 requests of each stream, at most 60 s"),
+        ),
+    ] = None
+
+
+@frozen
+class SweepOptions(Cells):
     """What to measure, and how. None is the default of the command.
 
     `concurrency` are streams at once, `context` and `output` tokens of a prompt and of an answer; each combination is a
@@ -53,10 +81,6 @@ class SweepOptions:
     `tokenizer` the model id or folder for its prompts.
     """
 
-    concurrency: Sequence[int] | None = None
-    context: Sequence[int] | None = None
-    output: Sequence[int] | None = None
-    window_seconds: float | None = None
     skip_oversubscribed: bool = False
     slo_ttft: float | None = None
     slo_tpot: float | None = None

@@ -15,6 +15,7 @@ from tpudeploy.cli.context import Context
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import QueryFailed, UsageError
 from tpudeploy.features.chat.conversation import Conversation, run_command, temperature_of
+from tpudeploy.operations import argument_types
 
 if TYPE_CHECKING:
     from tpudeploy.loading import Profile
@@ -172,7 +173,7 @@ def _temperature(text: str) -> float:
 
 
 def _tokens(text: str) -> int:
-    value = options.count(text)
+    value = argument_types.count(text)
     if value > _MOST_TOKENS:
         raise argparse.ArgumentTypeError(f"`{text}`: an answer has at most {_MOST_TOKENS:,} tokens")
     return value

@@ -16,6 +16,7 @@ from tpudeploy.cli import documents, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import Bug, ConfigError, UsageError
+from tpudeploy.operations import argument_types
 
 if TYPE_CHECKING:
     from tpudeploy.loading import Profile
@@ -32,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "port",
         f"The TCP port of the page; 0 takes a free one (default: {_PORT}).",
         metavar="N",
-        type=options.port,
+        type=argument_types.port,
         default=_PORT,
     )
     options.backend(parser)

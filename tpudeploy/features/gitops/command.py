@@ -24,6 +24,7 @@ from tpudeploy.features.gitops.documents import pipeline as pipeline_document
 from tpudeploy.features.gitops.forge import CommitState, Host
 from tpudeploy.features.gitops.pipeline import approval_key
 from tpudeploy.features.gitops.pipeline_run import PipelineRun
+from tpudeploy.operations import argument_types
 from tpudeploy.views import plan as view
 from tpudeploy.views.drift import never_applied
 
@@ -76,7 +77,7 @@ def _add_apply_arguments(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "approval", approval, metavar="DIR", type=Path)
     options.flag(parser, "resume", "Only continue what an earlier run began, and renew runs that end.")
     time = "Stop after this time (exit 12)."
-    options.option(parser, "timeout", time, type=options.duration, default="45m", metavar="TIME")
+    options.option(parser, "timeout", time, type=argument_types.duration, default="45m", metavar="TIME")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

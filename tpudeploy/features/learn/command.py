@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain import exits
+from tpudeploy.operations import argument_types
 
 if TYPE_CHECKING:
     from tpudeploy.features.learn.models import Weights
@@ -38,7 +39,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
     )
     options.option(
-        parser, "prove", "Compare N draws of each kind with the engine's objects.", metavar="N", type=options.count
+        parser,
+        "prove",
+        "Compare N draws of each kind with the engine's objects.",
+        metavar="N",
+        type=argument_types.count,
     )
     options.flag(parser, "programs", "Let its libtpu compile programs, and write FOLDER/libtpu-VERSION.json too.")
     options.option(
@@ -53,7 +58,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "timeout",
         "Stop the engine's Python after this time (default: 30m).",
         metavar="TIME",
-        type=options.duration,
+        type=argument_types.duration,
         default=_TIMEOUT,
     )
 

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from tpudeploy.domain import exits
-from tpudeploy.features.accuracy.operation import COUNT
-from tpudeploy.features.benchmark.bench_operation import Grid, SweepOptions, sweep_arguments
+from tpudeploy.features.benchmark.bench_operation import Cells, Grid, SweepOptions
+from tpudeploy.operations.arguments import Agents, AProfile, Arg, Count, Group, Seconds, Usd
+from tpudeploy.operations.bridge import rows
 from tpudeploy.operations.declaration import (
     Access,
     AgentForm,
     ApprovalForm,
     Argument,
-    ArgumentKind,
-    CommandForm,
     Operation,
-    flag,
-    profile,
 )
 from tpudeploy.results import Result, document, result
 
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
 
 GRID = Grid(concurrency=(64,), context=(1024,), output=(128,))
-_OBJECTIVES = ("tokens-per-usd", "output", "ttft", "tpot")
+Objective: TypeAlias = Literal["tokens-per-usd", "output", "ttft", "tpot"]
 
 
 @result
@@ -136,19 +133,49 @@ class Tuned(Result):
 
 def tune(
     workspace: Workspace,
-    profile: OneProfile,
-    options: SweepOptions | None = None,
+    profile: AProfile,
+    options: Annotated[SweepOptions | None, Group(Cells, defaults=GRID, agents=GRID)] = None,
     *,
-    by: Measure | str | None = None,
-    max_cost: float | None = None,
-    limit_ttft: float | None = None,
-    limit_tpot: float | None = None,
-    axes: Sequence[str] = (),
-    questions: str | None = None,
-    count: int | None = None,
-    out: str | Path | None = None,
-    pull_request: str | Path | None = None,
-    dry_run: bool = False,
+    by: Annotated[
+        Objective | None, Arg("The objective: tokens-per-usd (default), output, ttft or tpot.", name="objective")
+    ] = None,
+    max_cost: Annotated[
+        Usd | None,
+        Arg(
+            "Start no measurement that could make the slice cost more than this.",
+            agents=Agents("USD that the slice may cost meanwhile", required=True),
+        ),
+    ] = None,
+    limit_ttft: Annotated[
+        Seconds | None, Arg("Use only settings whose p99 time to first token is within TIME, e.g. 500ms.")
+    ] = None,
+    limit_tpot: Annotated[
+        Seconds | None, Arg("Use only settings whose time per output token is within TIME, e.g. 50ms.")
+    ] = None,
+    axes: Annotated[
+        Sequence[str],
+        Arg(
+            "Vary this key instead of the default ones (repeatable).",
+            name="try",
+            metavar="PATH=A,B",
+            agents=Agents("PATH=A,B: keys to vary instead of the default ones"),
+        ),
+    ] = (),
+    questions: Annotated[
+        str | None,
+        Arg(
+            "Use no settings that lose quality: a JSONL file, `arithmetic` or `lm_eval:TASK`.",
+            name="accuracy",
+            metavar="QUESTIONS",
+            agents=Agents("`arithmetic`: use no settings that lose quality in it"),
+        ),
+    ] = None,
+    count: Annotated[Count | None, Arg("Ask only the first N questions (default: all).", name="questions")] = None,
+    out: Annotated[Path | None, Arg("Write the overlay to FILE.", metavar="FILE", agents=None)] = None,
+    pull_request: Annotated[
+        Path | None, Arg("Write the body of a pull request, as Markdown, to FILE.", metavar="FILE", agents=None)
+    ] = None,
+    dry_run: Annotated[bool, Arg("Show what would be measured and what it can cost, and stop.", agents=None)] = False,
     reset: bool = False,
     listener: TuneListener | None = None,
     on_event: Callable[[Event], None] | None = None,
@@ -244,70 +271,10 @@ def _write(workspace: Workspace, tuned: Tuned, out: str | Path | None, pull_requ
         write_files(files, here=workspace.adapters.folder)
 
 
-_ARGUMENTS = (
-    profile(),
-    Argument(
-        name="by",
-        help="The objective: tokens-per-usd (default), output, ttft or tpot.",
-        choices=_OBJECTIVES,
-        command=CommandForm(option="objective"),
-    ),
-    Argument(
-        name="max_cost",
-        help="Start no measurement that could make the slice cost more than this.",
-        kind=ArgumentKind.AMOUNT,
-        metavar="USD",
-        agents=AgentForm(about="USD that the slice may cost meanwhile", is_required=True),
-    ),
-    Argument(
-        name="limit_ttft",
-        help="Use only settings whose p99 time to first token is within TIME, e.g. 500ms.",
-        kind=ArgumentKind.SECONDS,
-        command=CommandForm(option="limit-ttft"),
-        metavar="TIME",
-    ),
-    Argument(
-        name="limit_tpot",
-        help="Use only settings whose time per output token is within TIME, e.g. 50ms.",
-        kind=ArgumentKind.SECONDS,
-        command=CommandForm(option="limit-tpot"),
-        metavar="TIME",
-    ),
-    Argument(
-        name="axes",
-        help="Vary this key instead of the default ones (repeatable).",
-        kind=ArgumentKind.TEXTS,
-        command=CommandForm(option="try"),
-        metavar="PATH=A,B",
-        default=(),
-        agents=AgentForm(about="PATH=A,B: keys to vary instead of the default ones"),
-    ),
-    *sweep_arguments(GRID, agents=GRID),
-    Argument(
-        name="questions",
-        help="Use no settings that lose quality: a JSONL file, `arithmetic` or `lm_eval:TASK`.",
-        command=CommandForm(option="accuracy"),
-        metavar="QUESTIONS",
-        agents=AgentForm(about="`arithmetic`: use no settings that lose quality in it"),
-    ),
-    COUNT,
-    Argument(name="out", help="Write the overlay to FILE.", kind=ArgumentKind.FILE, metavar="FILE", agents=None),
-    Argument(
-        name="pull_request",
-        help="Write the body of a pull request, as Markdown, to FILE.",
-        kind=ArgumentKind.FILE,
-        metavar="FILE",
-        agents=None,
-    ),
-    flag("dry_run", "Show what would be measured and what it can cost, and stop.", for_agents=False),
-)
 OPERATIONS: Mapping[str, Operation] = {
     "tune": Operation(
         run=tune,
-        arguments=(
-            *_ARGUMENTS,
-            Argument(name="reset", kind=ArgumentKind.FLAG, default=False, command=None, agents=None),
-        ),
+        arguments=rows(tune),
         results=(Tuned,),
         access=Access.END,
         title="Tune",
