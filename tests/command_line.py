@@ -16,7 +16,6 @@ from real_time import DEADLINE
 
 from tpudeploy.adapters.google.reports import READ_EVERY
 from tpudeploy.cli.main import main
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import Emulator, VirtualClock
 from tpudeploy.emulator.timings import CLOUD
@@ -61,7 +60,7 @@ placement:
 INSTANCE = PROFILE.replace("placement:\n", "placement:\n  backend: gce-instance\n")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NextEvent(Patience):
     """The pace of a calm story: the next look is when something has happened in its cloud. It saves most of an apply.
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from tpudeploy.config.profile import Profile as Checked
 from tpudeploy.domain.errors import ConfigError
-from tpudeploy.domain.frozen import frozen, replace
 
 if TYPE_CHECKING:
     from tpudeploy.config.reader import Reader
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.state import State
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileSource:
     """How a profile was loaded, so that it can be loaded again with other settings."""
 
@@ -37,7 +36,7 @@ class ProfileSource:
     folder: str | Path
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileText:
     """The text that a profile was made from, the settings on top, and the environment, None for the process's own."""
 
@@ -46,7 +45,7 @@ class ProfileText:
     environment: Mapping[str, str] | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(Checked):
     """A valid profile. `spec` is its contents, `warnings` are what to consider."""
 
@@ -127,10 +126,11 @@ class Profile(Checked):
 
         Raise `errors.ProfileInvalid`, with every problem in `.diagnostics`.
         """
+        from dataclasses import replace
+
         from tpudeploy.adapters.files import FileReader
         from tpudeploy.config.parse import parse
         from tpudeploy.config.reader import Remembered
-        from tpudeploy.domain.frozen import replace
 
         reader = Remembered(text, beside="", name="profile.yaml")
         source = ProfileText(text=text, sets=tuple(_settings(set)), environment=environment)
@@ -186,7 +186,7 @@ class Profile(Checked):
         return f"<Profile: {self.spec.name}{path}>"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileFile:
     """A profile that is read when it is first needed. `read` raises for an invalid one."""
 
@@ -289,7 +289,8 @@ def deployment(
     Without `script`, the startup script is only checked against that limit, which is faster. `own_files` are the
     project's in the script; without them they are read, the templates from `folder`.
     """
-    from tpudeploy.domain.frozen import replace
+    from dataclasses import replace
+
     from tpudeploy.domain.notify import ignoring
     from tpudeploy.domain.pins import NONE
     from tpudeploy.node import render
@@ -342,12 +343,13 @@ def previous_deployment(deployment: Deployment, change: Change) -> Deployment | 
 
 def applied(deployment_now: Deployment, attributes: Mapping[str, Json]) -> Deployment | None:
     """Return the deployment that has these attributes, as this version resolves it; None if it cannot."""
+    from dataclasses import replace
+
     from tpudeploy.adapters.files import FileReader
     from tpudeploy.config.parse import parse
     from tpudeploy.config.reader import Remembered
     from tpudeploy.config.trust import looks_secret
     from tpudeploy.domain.engine import EngineOrigin
-    from tpudeploy.domain.frozen import replace
     from tpudeploy.domain.pins import NONE
     from tpudeploy.pins import digest_in, in_attributes, with_pins
     from tpudeploy.views.profile import profile as view

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ from tpudeploy.catalog.engines import identify
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.deployment import AUTO, MACHINE_IMAGE, Deployment, Json
 from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Location, Severity
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.pins import FILE, Name, Pin, PinKind, Pins, is_emulated
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 from tpudeploy.domain import errors
@@ -15,7 +16,6 @@ from tpudeploy.domain.boots import BootRecord
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.facts import Facts, Unknown
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.ledger import LedgerLine
@@ -136,7 +136,7 @@ class Logs(Protocol):
         ...
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """A state with the version at which it was read; both are empty without one."""
 
@@ -321,7 +321,7 @@ class BootStore(Protocol):
     def add(self, record: BootRecord) -> None: ...
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerifySources:
     """The sources of a verification, and where its results are kept.
 
@@ -506,7 +506,7 @@ class Allowance(Protocol):
 Emit = Callable[[Event], None]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """The ports in one bundle, without globals or a container.
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
-
-from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from tpudeploy.text.paint import Paint
@@ -85,9 +83,8 @@ class Result:
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def result(cls: type[R]) -> type[R]:
-    """Make a class of results `@frozen`, with the short `repr` of `Result`."""
-    cls.__repr__ = Result.__repr__  # type: ignore[method-assign]  # `frozen` keeps the methods of the class itself
-    return frozen(cls)
+    """Make a class of results frozen data, with the short `repr` of `Result`."""
+    return dataclass(frozen=True, slots=True, kw_only=True, repr=False)(cls)
 
 
 def document(

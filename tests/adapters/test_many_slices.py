@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ from real_time import DEADLINE
 from tpudeploy.adapters.google.cloud_tpu import CloudTpu
 from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.domain import errors
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase, SliceRef
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tpudeploy.catalog import families, quantization
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import Implementation
 
 JAX, TORCHAX = Implementation.JAX, Implementation.TORCHAX

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -41,7 +41,6 @@ from tpudeploy.domain.deployment import (
     Scale,
     Script,
 )
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.router import Router
 from tpudeploy.node import render

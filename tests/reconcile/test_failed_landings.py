@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from reconcile.cases import (
@@ -25,7 +26,6 @@ from reconcile.cases import (
 )
 
 from tpudeploy.domain.deployment import Place
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.slices import Refusal, RefusalScope, Remedy
 from tpudeploy.domain.state import Attempt, RefusalRecord
 from tpudeploy.reconcile.failed_landings import (

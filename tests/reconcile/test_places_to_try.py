@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -33,7 +34,6 @@ from reconcile.cases import (
 )
 
 from tpudeploy.domain.deployment import Area, Candidate, Place, Provisioning
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import RefusalScope
 from tpudeploy.domain.state import Attempt, Record, RefusalRecord

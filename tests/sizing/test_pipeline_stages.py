@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tpudeploy import catalog
 from tpudeploy.catalog import families
 from tpudeploy.domain.budget import EngineSettings, HbmBudget
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import (
     Attention,
     EngineAnswer,

@@ -23,11 +23,11 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.version import VERSION
 
 _KIB = 1 << 10
@@ -61,7 +61,7 @@ def within(seconds_left: float | Callable[[], float]) -> Iterator[None]:
         _deadline.reset(token)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """The limits of one response. `seconds` count from the request to its last byte, `size` is in bytes.
 
@@ -176,7 +176,7 @@ class TlsConnection(MeteredConnection, http.client.HTTPSConnection):
     pass
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
     """A complete response. The names of headers are lowercase."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from tpudeploy.adapters import vllm_facts
@@ -12,7 +13,6 @@ from tpudeploy.adapters.routes import ROUTES, open_route
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment, Via
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, ServerLoad, Slice
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.task import TASKS
@@ -29,7 +29,7 @@ _PROOF_SECONDS = 600.0  # for which an answer counts: a server that hangs is not
 _STUCK_SECONDS = 60.0  # for which requests are under way without a token
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Proof:
     """An answer of a server: when, its text, and the progress of its requests since, by its metrics."""
 

@@ -10,6 +10,7 @@ import json
 import socket
 import time
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from threading import Thread
@@ -20,7 +21,6 @@ from tpudeploy.adapters.router_files import RouterFiles
 from tpudeploy.adapters.router_program import Program
 from tpudeploy.adapters.state import disk
 from tpudeploy.domain.errors import ConfigError
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.router import RoutedReplica, Router
 from tpudeploy.node.router_configuration import configuration
 

@@ -7,13 +7,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from secrets import token_hex
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from tpudeploy.adapters.http_budget import Budget, HttpConnection, TlsConnection, reason, redirect_of
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.pace import LOOP_PATH
 from tpudeploy.domain.strict_json import parse
 from tpudeploy.domain.task import TASKS, Task, TaskReply, TaskTrial, is_absent_route
@@ -64,7 +64,7 @@ def _ignore_piece(_: str) -> None:
     """Ignore a piece of text."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """A completion. `pieces` are (seconds since the request, text) in order, at least one.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from math import isfinite
 from typing import TypeVar
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.metrics import Counters
 from tpudeploy.domain.slices import ServerLoad
 from tpudeploy.domain.verify import EngineReport
@@ -109,7 +109,7 @@ def load(client: VllmClient) -> ServerLoad | None:
     )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCounts:
     """How many requests of a server ended since it started, and how many it has; and the tokens that it generated.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
@@ -20,7 +20,7 @@ class FindingGrade(StrEnum):
     UNKNOWN = "unknown"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One result. `check` is stable; `hint` is the remedy, one step per line."""
 
@@ -30,7 +30,7 @@ class Finding:
     hint: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     name: str
     project: str | None

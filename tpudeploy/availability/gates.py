@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tpudeploy import catalog
@@ -21,7 +22,6 @@ from tpudeploy.domain.availability import (
 )
 from tpudeploy.domain.deployment import Deployment, Place, Provisioning
 from tpudeploy.domain.facts import POOLS, ApiFacts, Facts, Offers, Prices, Unknown
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 from tpudeploy.planning.quota import QuotaTable
@@ -42,7 +42,7 @@ _USUAL = (Provisioning.FLEX_START, Provisioning.SPOT, Provisioning.ON_DEMAND)
 _ORDER = tuple(Standing)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """The places in question. `zones` None: wherever there is the type. `models` are in order where `has_taste`.
 
@@ -116,7 +116,7 @@ def judge_zones(
     )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Judge:
     query: Query
     facts: Facts

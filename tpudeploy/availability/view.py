@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from tpudeploy.catalog.backends import BACKENDS
@@ -20,7 +21,6 @@ from tpudeploy.domain.availability import (
 )
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.facts import UNLIMITED
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Ending
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
@@ -72,7 +72,7 @@ def _head(table: ZoneTable, count: int) -> str:
     return f"{who}{table.type} ({chips}) {where}: {pairs}."
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
     title: str
     cells: Sequence[str]

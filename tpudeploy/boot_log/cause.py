@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tpudeploy.boot_log import phases
 from tpudeploy.boot_log.lines import EXCEPTION, REFUSED_SENTENCE, LineSeverity, classify
@@ -14,7 +15,6 @@ from tpudeploy.boot_log.reading import Cause, LogLine
 from tpudeploy.boot_log.settings import EngineFacts
 from tpudeploy.boot_log.signatures import HARMLESS, SIGNATURES
 from tpudeploy.boot_log.signatures.row import Signature
-from tpudeploy.domain.frozen import frozen, replace
 
 UNKNOWN = "unknown"
 DIED = "server-died"
@@ -76,7 +76,7 @@ def harmless_lines(lines: Sequence[LogLine]) -> Iterator[tuple[LogLine, str]]:
             yield line, remaining.pop(pattern)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Progress:
     """The last line in which anything got further: `by` process, `last` of all, `ready` where it serves."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 from tpudeploy.boot_log import cause, phases
@@ -11,7 +12,6 @@ from tpudeploy.boot_log.lines import last_boot, last_server, parse_lines
 from tpudeploy.boot_log.reading import Cause, Load, LogLine, ParsedLog
 from tpudeploy.boot_log.settings import read_facts
 from tpudeploy.domain.budget import HbmBudget
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.metrics import EngineFigures
 from tpudeploy.metrics.advice import Budget
 from tpudeploy.metrics.readings import readings

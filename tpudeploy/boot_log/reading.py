@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpudeploy.domain import metrics
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
     """One line. `number` counts from 1; `text` is without vLLM's prefix.
 
@@ -23,7 +24,7 @@ class LogLine:
     level: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartPhase:
     """One part of a start. `began` counts as `LogLine.at` does; `seconds` is None if the part did not end."""
 
@@ -32,7 +33,7 @@ class StartPhase:
     seconds: float | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
     """Why a server did not start. If `signature` is "unknown", `line` is the most likely cause.
 
@@ -55,7 +56,7 @@ class Cause:
         }
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """How a server serves, by the latest `lines` of statistics in its log; rates are of all engines together."""
 
@@ -65,7 +66,7 @@ class Load:
     readings: tuple[metrics.Reading, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedLog:
     """A parsed log. `graphs` counts started compilations. `seconds` is from the first dated line to the last.
 
@@ -94,7 +95,7 @@ class ParsedLog:
         }
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
     """One start. `reading` holds the parts; `critical` are those on the critical path, first to last.
 
@@ -124,7 +125,7 @@ class Timeline:
         }
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A served model's explanation of one log. `by` is the deployment that wrote it, `model` its model.
 
@@ -140,7 +141,7 @@ class Draft:
         return {"log": self.log, "by": self.by, "model": self.model, "is_checked": False, "text": self.text}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoDraft:
     """The reason why there is no draft, and the remedy."""
 

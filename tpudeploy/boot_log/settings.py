@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tpudeploy.boot_log import phases
 from tpudeploy.boot_log.lines import last_boot, parse_lines
 from tpudeploy.boot_log.reading import LogLine
 from tpudeploy.domain.budget import UTILIZATION, HbmBudget
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.sizing.numbers import parse_number
 
 _GIB = 2**30
@@ -50,7 +50,7 @@ _HIT = re.compile(r"Persistent compilation cache hit for", re.IGNORECASE)
 _MISS = re.compile(r"Persistent compilation cache miss for", re.IGNORECASE)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFacts:
     """The facts for remedies with numbers: `flags` as `vllm serve` took them, `hbm_bytes` of one chip if it is logged.
 

@@ -6,16 +6,16 @@ What they are asked, and how, is in adapters/google; what a generation is at eac
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from tpudeploy.domain.slices import SliceRef
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Durations:
     """The durations that an API accepts, as a profile has them: of a run, and of the wait of a flex-start request."""
 
@@ -25,7 +25,7 @@ class Durations:
     longest_wait: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackendFacts:
     """What differs between the APIs.
 

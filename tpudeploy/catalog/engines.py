@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from tpudeploy.catalog import releases
 from tpudeploy.domain.engine import Engine, EngineKind, EngineOrigin, EngineRelease
-from tpudeploy.domain.frozen import frozen
 
 # By the last part of an image's name, which mirrors keep.
 KIND_OF_IMAGE: Mapping[str, EngineKind] = {
@@ -54,7 +54,7 @@ _NIGHTLY = re.compile(r"nightly-(20[0-9]{6})(?:-.*)?")
 PUBLISHED: Mapping[EngineKind, str] = {EngineKind.TORCHTPU: "0.29.0"}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineDifference:
     """What is not as in tpu-inference. `ignored` are variables that the engine does not read.
 
@@ -99,7 +99,7 @@ def cache_variable(image: str) -> str:
     return CACHE_VARIABLE if difference is None else difference.cache_variable
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFault:
     """A fault of tpu-inference from release `first` to `last`.
 

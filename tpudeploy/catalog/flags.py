@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -11,7 +12,6 @@ from typing import Any, NamedTuple
 from tpudeploy.catalog import closest, releases
 from tpudeploy.catalog._spelling import ValueType, spell
 from tpudeploy.catalog.releases import NEWEST as VLLM_VERSION
-from tpudeploy.domain.frozen import frozen, replace
 
 __all__ = [
     "VLLM_VERSION",
@@ -40,7 +40,7 @@ class Style(StrEnum):
     OPTIONAL = "optional"  # --x or --x word
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
     """A flag by its canonical name, e.g. `max-num-seqs`. With empty `choices`, it takes any value of the type."""
 

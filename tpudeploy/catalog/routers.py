@@ -7,14 +7,14 @@ policies of HAProxy and Envoy that need more configuration than a name (a header
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.router import RouterKind
 from tpudeploy.domain.task import Task
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouterFacts:
     """What is known of a kind of router. `install` is one command, and `policies` begin with the default.
 
@@ -68,7 +68,7 @@ DEFAULT_MACHINE = "e2-small"
 _REGIONS = ("us-central1", "us-east1", "us-east5", "us-west1")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineType:
     """A machine type. `usd_per_hour` has the list price on demand by region, of the regions where it is known."""
 

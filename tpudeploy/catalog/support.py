@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 
 from tpudeploy.catalog import _support
 from tpudeploy.catalog.families import base_of
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen, replace
 
 
 class UpstreamVerdict(StrEnum):
@@ -17,7 +17,7 @@ class UpstreamVerdict(StrEnum):
     FAILING = "failing"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSupport:
     """What the matrix says of a model on a generation. `words` are the matrix's own for one that does not pass.
 

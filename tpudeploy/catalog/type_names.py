@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from tpudeploy import catalog
 from tpudeploy.catalog.generations import UNSUPPORTED_GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.frozen import frozen
 
 
 class TypeNameFault(Enum):
@@ -19,7 +19,7 @@ class TypeNameFault(Enum):
     AMBIGUOUS = auto()
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TypeProblem:
     """The problem of a name, as a sentence without its end, and what to write instead; "" where nothing is near."""
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from tpudeploy.catalog import releases
 from tpudeploy.catalog._spelling import ValueType, count_of
 from tpudeploy.catalog.flags import Flag, Style
-from tpudeploy.domain.frozen import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValueRefusal:
     """A part of a value that vLLM refuses: its `path` in the value, why, and the words that vLLM accepts there, if any.
 

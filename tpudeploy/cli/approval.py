@@ -6,6 +6,7 @@ import argparse
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.error_report import report_error
@@ -15,7 +16,6 @@ from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import events, exits
 from tpudeploy.domain.errors import ChangeNotAcknowledged, CheckFailed, NotApproved, TpudeployError
 from tpudeploy.domain.excerpt import describe_diagnostics
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Mode, Plan
 from tpudeploy.domain.report import ReplicaEndpoint, ReplicaOutcome, RunReport
 from tpudeploy.operations.declaration import Operation

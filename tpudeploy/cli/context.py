@@ -6,13 +6,12 @@ import argparse
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.config.trust import TRUSTED, Trust
-from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from tpudeploy.config.settings import Settings
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedProfiles:
     """The profiles of a command. `invalid` holds the error of each invalid file, by its path as it was named."""
 
@@ -65,7 +64,7 @@ class OpenedProjects:
         self.workspaces: dict[tuple[Path, str | None, float | None], Workspace] = {}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     terminal: Terminal
     clock: Clock
@@ -80,7 +79,7 @@ class Context:
 
     def with_clock(self, clock: Clock, at_exit: ExitStack | None = None) -> Context:
         """Return a context with another clock, which has opened nothing yet. `at_exit` closes what it opens."""
-        from tpudeploy.domain.frozen import replace
+        from dataclasses import replace
 
         return replace(self, clock=clock, at_exit=at_exit or self.at_exit, opened=OpenedProjects())
 
@@ -97,7 +96,8 @@ class Context:
 
         `backend` is where the states are, unless an option sets it.
         """
-        from tpudeploy.domain.frozen import replace
+        from dataclasses import replace
+
         from tpudeploy.workspace import Workspace
 
         folder = self._project([self.folder / p for p in profiles])

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tpudeploy import catalog
@@ -13,13 +14,12 @@ from tpudeploy.catalog import choice_hint
 from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.cli.new_profile import new_profile
 from tpudeploy.cli.terminal import Terminal
-from tpudeploy.domain.frozen import frozen
 
 _SECRET = re.compile(r"[A-Za-z0-9_-]{1,255}")
 _MODEL = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
     """The answers of a person. `zones` is empty for every zone that has the slice, `api_key` is "" for none."""
 

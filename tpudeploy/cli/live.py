@@ -10,11 +10,11 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import events
 from tpudeploy.domain.events import Outlook
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.ports import Clock
 from tpudeploy.text import words
 from tpudeploy.text.words import fitted, width
@@ -29,7 +29,7 @@ _UP, _END_LINE, _END_SCREEN = "\033[{}A", "\033[K", "\033[J"
 _HOUR = 3600.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Bill:
     """What one slice costs. `ended_at` is None while it exists; `usd_per_hour` is None if its price is unknown."""
 

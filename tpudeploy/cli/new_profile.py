@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from tpudeploy import catalog
 from tpudeploy.catalog import families
@@ -18,7 +19,6 @@ from tpudeploy.config.reader import Remembered
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import ProfileInvalid
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import Implementation, LanguageModel
 from tpudeploy.domain.task import TASKS, Task
 from tpudeploy.planning.resolve import resolve_without_script
@@ -36,7 +36,7 @@ _END = (
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChipSplit:
     """What the answers leave open: how the chips are split, the longest text, and whether vLLM's own class loads it."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain import exits
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.operations import argument_types, operation
 from tpudeploy.operations.arguments import REQUIRED, Declared, NamesProfiles, Value
 from tpudeploy.operations.declaration import PROFILE_KINDS, Argument, ArgumentKind, Operation
@@ -207,7 +207,7 @@ def _print_pieces(row: Operation, call: OperationCall, context: Context) -> Resu
     return result
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCall:
     """The workspace and the values of an operation's arguments. `has_invalid`: a profile is invalid and left out."""
 

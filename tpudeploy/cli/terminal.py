@@ -10,11 +10,11 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TextIO
 
 from tpudeploy.domain.errors import Interrupted, OutputFailed
 from tpudeploy.domain.excerpt import escaped, plain, visible
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.text.paint import Paint
 
 _IN_ASCII = str.maketrans({"█": "#", "░": "-", "…": "~"})  # what tables are drawn with
@@ -22,7 +22,7 @@ _SGR = re.compile(r"\x1b\[[0-9;]*m")  # the colour of a log, which says nothing 
 _DEFAULT_SIZE = os.terminal_size((80, 24))
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
     """The standard streams of a command. `is_drawable`: stderr is a terminal whose cursor can be moved."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
@@ -20,7 +21,6 @@ from tpudeploy.config.libyaml import LOADER
 from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, ScalarNode, SourcePlace
 from tpudeploy.config.source import Source
 from tpudeploy.domain.diagnostics import Diagnostic, Location
-from tpudeploy.domain.frozen import frozen
 
 MAX_DEPTH: Final = 40
 MAX_NODES: Final = 20_000
@@ -48,7 +48,7 @@ _HINTS = (
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
     """The result of reading a text. `node` is None if the text is empty, or if it is `broken`.
 

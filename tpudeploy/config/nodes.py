@@ -1,7 +1,7 @@
 """Define the tree of a YAML document, in which every key and value has its place.
 
 A profile has about a hundred nodes, and a fleet a thousand profiles, so they are named tuples, which take a third of
-the time of a class under `@frozen`. A place becomes a Location when a message or a plan asks for it.
+the time of a frozen dataclass. A place becomes a Location when a message or a plan asks for it.
 """
 
 from __future__ import annotations

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
-
-from tpudeploy.domain.frozen import frozen
+from dataclasses import dataclass, field
 
 _FORM = re.compile(r"(?:ollama/|library/|ollama\.com/library/)?(?P<name>[a-z][a-z0-9.-]*)(?::(?P<tag>[\w.-]+))?")
 # A size at the start of a tag, before the method by which the weights are quantized: 8b-instruct-q4_K_M.
 _SIZE = re.compile(r"(?P<size>e?\d+(?:x\d+)?(?:\.\d+)?b)\b", re.IGNORECASE)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Model:
     """`hub` has {} for the size; `usual` is the size without a tag; `sizes` are written otherwise on the hub."""
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tpudeploy.config.nodes import MapNode, ScalarNode, dotted, find, walk
 from tpudeploy.domain.deployment import AttributeOrigins, first_place
 from tpudeploy.domain.diagnostics import Diagnostic, Location
-from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from tpudeploy.config.reader import Reader
@@ -72,7 +71,7 @@ class Joined(AttributeOrigins):
         return len({*self._lower, *self._upper})
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """A profile. `spec` has the keys of the format; `spec.serving.model_fields_set` are those that the profile sets.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tpudeploy.config import codes
@@ -12,7 +12,6 @@ from tpudeploy.config.diagnose import did_you_mean, in_order, problem, quoted
 from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.errors import ConfigError
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.patience import Patience
 
 FILE = "tpudeploy.toml"
@@ -24,7 +23,7 @@ _UNTRUSTED = "untrusted"
 KEYS = (*_TEXTS, _UNTRUSTED, *_TIMES)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings. `backend` is a folder or gs://bucket/prefix; None is the folder beside the profiles.
 
@@ -40,7 +39,7 @@ class Settings:
     origins: Mapping[str, str] = field(default_factory=dict)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Value:
     value: object
     at: Location

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
-
-from tpudeploy.domain.frozen import frozen
 
 
 def _nowhere(_: str) -> bool:
     return False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
     """`allowed` are environment variables that the operator allows by name: on the command line or in the environment,
     never in a file that the author of the profile can write.

@@ -10,11 +10,11 @@ Why: decision 52 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 
 from tpudeploy.config.codes import EXPLANATIONS
 from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, find, walk, with_entries, with_items
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.frozen import replace
 
 _UNSHOWN = "…"
 _NUMBERS = (8191, 8193)  # the second replaces the value 8191

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-
-from tpudeploy.domain.frozen import frozen
 
 
 class Backend(StrEnum):
@@ -31,7 +30,7 @@ class Support(StrEnum):
     EXPERIMENTAL = "experimental"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AcceleratorType:
     """One slice size. `name` is the one name that plans and states use: the TPU API's, where that API has the size.
 
@@ -73,7 +72,7 @@ class AcceleratorType:
         return "chip" if self.devices_per_chip == 1 else "device"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sku:
     """A SKU of the billing catalogue: the beginning of its description, and its usage type."""
 
@@ -81,7 +80,7 @@ class Sku:
     usage: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TpuApi:
     """How the Cloud TPU API serves a generation.
 
@@ -107,7 +106,7 @@ class TpuApi:
         return self.serving_quota or self.quota
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeEngineSupport:
     """How Compute Engine serves a generation.
 
@@ -137,7 +136,7 @@ class ComputeEngineSupport:
 IMAGE_PROJECT = "ubuntu-os-accelerator-images"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
     """A TPU generation: sizes, runtime, memory, zones and prices.
 

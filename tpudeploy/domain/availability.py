@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Place, Provisioning
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Ending
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.serialization import to_json
@@ -45,7 +44,7 @@ class FactSource(StrEnum):
     NONE = "none"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourcedAnswer:
     """An answer with its source and its date (month or day). `yes` is None if unknown; `because` is Google's text."""
 
@@ -64,7 +63,7 @@ class Fill(StrEnum):
     UNKNOWN = "unknown"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
     """The chips of one pool: the limits of a zone and of its region; both apply. None: unknown. -1: no limit.
 
@@ -79,7 +78,7 @@ class Quota:
     region_used: int | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
     """A price in USD per chip-hour, or None if unknown. `is_too_dear`: it is above the profile's limit."""
 
@@ -89,7 +88,7 @@ class Price:
     is_too_dear: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Luck:
     """The results of earlier requests for this type: the last one, and counts over the window. Times are in seconds.
 
@@ -103,7 +102,7 @@ class Luck:
     median_wait: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
     """One zone and provisioning model at one API. `closed_by` is the first gate that closes it."""
 
@@ -123,7 +122,7 @@ class Pair:
         return Place(self.zone, self.provisioning, self.backend)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GateSource:
     """The source of one gate's facts. `age` is in seconds; `unknown` says why there are none, or no newer ones."""
 
@@ -133,7 +132,7 @@ class GateSource:
     unknown: Unknown | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ZoneTable:
     """The availability of one slice type, in the order of requests. `profile` is "" where none was named.
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
-
-from tpudeploy.domain.frozen import frozen
+from dataclasses import dataclass, field
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BootRecord:
     """One boot that was verified. `at` is in seconds since the epoch, and `release` is what the engine reported.
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.compilation import CompilePlan, PredictedStart
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel
 
 UTILIZATION = 0.92  # vLLM's default share of HBM (v1, config/cache.py)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Speculation:
     """`tokens` are proposed each step."""
 
@@ -20,7 +20,7 @@ class Speculation:
     tokens: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
     """The settings that the sizing depends on, with every default decided as vLLM decides it.
 
@@ -61,7 +61,7 @@ class EngineSettings:
         return self.dtype if self.kv_dtype == "auto" else self.kv_dtype
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeastWeights:
     """The bytes that all weights of a model together have at least, and the words of how that is known."""
 
@@ -69,7 +69,7 @@ class LeastWeights:
     source: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unsized:
     """The reason why there is no budget: the clause after "cannot size this, because". It is never an error by itself.
 
@@ -121,7 +121,7 @@ class Unsized:
         }
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HbmBudget:
     """The memory of one chip, in bytes, and the load that it can serve. Where a chip has devices, of one of them.
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from tpudeploy.domain.frozen import frozen
 
-
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompilePlan:
     """The graphs to compile. `graphs` counts them by the engine's names in its log ("Precompile backbone --> …")."""
 
@@ -20,7 +19,7 @@ class CompilePlan:
         return sum(self.graphs.values())
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GraphGroup:
     """Graphs of one kind: their number, and the seconds that each takes to compile."""
 
@@ -28,7 +27,7 @@ class GraphGroup:
     seconds: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedStart:
     """The time from the container's start to the first answer, in seconds; `basis` is the source of the figures.
 

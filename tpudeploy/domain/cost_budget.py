@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import field
-
-from tpudeploy.domain.frozen import frozen
+from dataclasses import dataclass, field
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CostBudget:
     """USD at list price in a day and in a month, both in UTC; None for no limit."""
 
@@ -17,7 +15,7 @@ class CostBudget:
     usd_per_month: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TeamBudgets:
     """The budgets beside the states: of all deployments there together, and of each Google Cloud project."""
 
@@ -25,7 +23,7 @@ class TeamBudgets:
     projects: Mapping[str, CostBudget] = field(default_factory=dict)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CostCeiling:
     """USD at list price that the deployments of one run may cost from its beginning on, and each slice to its end.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -15,7 +15,6 @@ from tpudeploy.domain.cost_budget import CostBudget
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.ending import End, IdleLimit, PastEnd
 from tpudeploy.domain.engine import NO_ENGINE, Engine
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.hours import Hours
 from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.names import ROUTER, Zone
@@ -82,7 +81,7 @@ def describe_place(zone: str, provisioning: str, backend: str) -> str:
 Area = tuple[Zone, Backend]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """One place to request. `usd_per_chip_hour` is None where the list price is unknown."""
 
@@ -96,7 +95,7 @@ class Candidate:
         return Place(self.zone, self.provisioning, self.backend)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SecretRef:
     """A reference to a secret, never its value. `secret` is an id or a full resource name with version."""
 
@@ -104,7 +103,7 @@ class SecretRef:
     secret: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
     """The container for docker. `serve` is the argument list from `vllm` on; `environment` has plain values only.
 
@@ -123,7 +122,7 @@ class Container:
     hosts: int = 1
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BucketFolder:
     """The folder `gs://name/prefix` of a bucket. `prefix` is "", or ends with a slash."""
 
@@ -138,7 +137,7 @@ class BucketFolder:
         return cls(name=name, prefix=f"{path}/" if path else "")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompileCache:
     """The bucket that keeps compiled programs beyond the life of a machine.
 
@@ -152,7 +151,7 @@ class CompileCache:
     folder: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror:
     """A copy of the weights in a bucket, and the folder on the machine that it is fetched into."""
 
@@ -168,7 +167,7 @@ class OwnKey(StrEnum):
     TEMPLATE = "template"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OwnFile:
     """A file of the project in the startup script. `path` is as the profile writes it, or that of the template."""
 
@@ -182,7 +181,7 @@ class OwnFile:
         return f"{OWN_FILES}{self.key}.{self.path}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
     network: str | None
     subnetwork: str | None
@@ -190,7 +189,7 @@ class Network:
     tags: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HealthGoal:
     """The condition for serving: a real answer within `timeout_seconds` of the grant."""
 
@@ -199,7 +198,7 @@ class HealthGoal:
     prompt: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lifecycle:
     """Rules for changes.
 
@@ -221,7 +220,7 @@ class Lifecycle:
     hours: Hours | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
     """The bounds within which `apply --watch` changes the number of replicas, and what it goes by.
 
@@ -264,7 +263,7 @@ class Script:
         return Script, (str(self),)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     """The desired state. Durations are in seconds and sizes in bytes unless a name says otherwise.
 
@@ -309,13 +308,13 @@ class Deployment:
     router_machine: Deployment | None = None
     scale: Scale | None = None
     cost_budget: CostBudget | None = None
-    notify: Notify = Notify()
+    notify: Notify = field(default=Notify())
     on_demand_floor: int = 0
     floor_candidates: tuple[Candidate, ...] = ()
     indexes: tuple[int, ...] | None = None
     ended: PastEnd | None = None
     written: str = ""
-    task: TaskOrigin = TaskOrigin(task=Task.GENERATE, because="")
+    task: TaskOrigin = field(default=TaskOrigin(task=Task.GENERATE, because=""))
     engine: Engine = field(default=NO_ENGINE, compare=False)
     checkpoint: Checkpoint | None = field(default=None, compare=False, repr=False)
     startup_script: Script = field(repr=False)

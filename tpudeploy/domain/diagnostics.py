@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
-
-from tpudeploy.domain.frozen import frozen
 
 
 class CodePage(NamedTuple):
@@ -25,7 +24,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
     """A part of one line in one source. Lines and columns count from 1; `width` is in characters.
 
@@ -44,7 +43,7 @@ class Location:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
     """One problem. `code` is stable (`TPU1xxx` format, `TPU2xxx` checks), and `tpudeploy explain` describes it.
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-
-from tpudeploy.domain.frozen import frozen
 
 
 class EndCause(StrEnum):
@@ -15,7 +14,7 @@ class EndCause(StrEnum):
     HOURS = "lifecycle.hours"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """When a deployment ends: `after_seconds` after it first serves, or at the time `at`, in seconds since the epoch.
 
@@ -27,7 +26,7 @@ class End:
     at: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IdleLimit:
     """The time without a request after which a deployment ends. `text` is as the profile writes it."""
 
@@ -35,7 +34,7 @@ class IdleLimit:
     seconds: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PastEnd:
     """That the end of a deployment has come: since when (`at`, in seconds since the epoch), and by which key.
 

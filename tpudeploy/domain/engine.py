@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-
-from tpudeploy.domain.frozen import frozen
 
 
 class EngineKind(StrEnum):
@@ -25,7 +24,7 @@ class EngineOrigin(StrEnum):
     NONE = "none"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """The engine of an image. `release` is None if nothing names it; `image` is as the profile writes it.
 
@@ -52,7 +51,7 @@ class Engine:
 NO_ENGINE = Engine(kind=EngineKind.UNKNOWN, image="")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRelease:
     """What sizing has to know of a release of tpu-inference. `libtpu` is the version that it pins.
 

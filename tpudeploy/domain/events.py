@@ -6,19 +6,19 @@ Why: decision 10 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.deployment import describe_place
 from tpudeploy.domain.ending import EndCause
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.domain.status import BootStage
 from tpudeploy.domain.verify import VerifiedSetting
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Event:
     """The base of all events. `at` is in seconds since the epoch; `address` is the replica's, e.g. `gemma[0]`.
 
@@ -39,7 +39,7 @@ class Sentences:
     write: ClassVar[Callable[[Any], str]] = staticmethod(repr)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _OfRequest(_Event):
     """An event of one request for a slice or of the granted slice; `name` is the name of both.
 
@@ -57,19 +57,19 @@ class _OfRequest(_Event):
         return describe_place(self.zone, self.provisioning, self.backend)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeStarted(_Event):
     action: Action
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Requested(_OfRequest):
     """A slice was requested. The state records the intent."""
 
     accelerator_type: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NotGranted(_OfRequest):
     """Google refused, at once or later. `message` is Google's own text.
 
@@ -82,7 +82,7 @@ class NotGranted(_OfRequest):
     landed: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseChanged(_OfRequest):
     """The slice or its machine reached a new phase. `detail` is Google's text or the machine's.
 
@@ -96,14 +96,14 @@ class PhaseChanged(_OfRequest):
     stage: BootStage | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook(_Event):
     """The status of this replica's requests in each place. Sent after each event that changes any of it."""
 
     places: tuple[PlaceStatus, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting(_Event):
     """Nothing has changed: no request progressed further than an earlier one. Sent at growing intervals."""
 
@@ -112,7 +112,7 @@ class Waiting(_Event):
     places: tuple[PlaceStatus, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LockHeld(_Event):
     """Another run holds the state lock of the deployment `address`. See domain/lock.py for the fields.
 
@@ -129,7 +129,7 @@ class LockHeld(_Event):
     run_url: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retrying(_Event):
     """The cloud did not answer; the run observes it again. `address` is the deployment's name."""
 
@@ -137,7 +137,7 @@ class Retrying(_Event):
     seconds: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LockWaiting(_Event):
     """Another run holds the lock, as `message` says; this run tries again. `address` is the deployment's name."""
 
@@ -145,45 +145,45 @@ class LockWaiting(_Event):
     seconds: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Draining(_OfRequest):
     """Clients are sent to another slice; this one continues to serve for at least `seconds`."""
 
     seconds: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Released(_OfRequest):
     reason: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reclaimed(_OfRequest):
     """A slice that was released in favour of another one is kept: it still exists, and is needed or better."""
 
     reason: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gone(_OfRequest):
     """The slice no longer exists."""
 
     reason: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Adopted(_OfRequest):
     """The state tracks an existing slice that no state tracked before."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Updated(_OfRequest):
     """A node was updated. `what` is `node` for its metadata alone, `change` for a new server, or `restart`."""
 
     what: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Serving(_OfRequest):
     """A real completion came back."""
 
@@ -193,14 +193,14 @@ class Serving(_OfRequest):
     elapsed: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndPassed(_Event):
     """The end of the deployment `address` has come, and its slices are deleted. `why` is the key that says so."""
 
     why: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HoursBegan(_Event):
     """The hours of the deployment `address` have begun, and its slices are requested.
 
@@ -211,7 +211,7 @@ class HoursBegan(_Event):
     why: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scaled(_Event):
     """The number of replicas was changed within the bounds of `scale`. `address` is the deployment's name."""
 
@@ -220,7 +220,7 @@ class Scaled(_Event):
     why: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned(_Event):
     """A name was pinned to `to`, whatever it resolves to later. `before` is "" where it was not pinned.
 
@@ -233,7 +233,7 @@ class Pinned(_Event):
     before: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verified(_OfRequest):
     """The effective settings of an engine were compared with the declared ones, once, after it began to serve.
 
@@ -249,7 +249,7 @@ class Verified(_OfRequest):
     silent: Mapping[str, str]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Warned(_Event):
     """A problem that ends no change. `code` is that of the error that ended the watch over a deployment, or ""."""
 
@@ -258,7 +258,7 @@ class Warned(_Event):
     code: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeDone(_Event):
     """A change is complete. Every `ChangeStarted` has exactly one end: this, `ChangeLeft` or `ChangeFailed`."""
 
@@ -266,7 +266,7 @@ class ChangeDone(_Event):
     elapsed: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeLeft(_Event):
     """A change is saved and in progress: the run was not to wait longer, or was interrupted."""
 
@@ -274,7 +274,7 @@ class ChangeLeft(_Event):
     elapsed: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFailed(_Event):
     action: Action
     code: str

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
 UNLIMITED = -1
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
     """Why a fact is unknown, and what may help. Unknown is never taken for no.
 
@@ -41,7 +40,7 @@ POOLS: Mapping[Provisioning, QuotaPool] = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Offers:
     """The slice types that each zone lists for this project. `silent` zones did not answer: the reason by zone.
 
@@ -55,7 +54,7 @@ class Offers:
     stale: Unknown | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaLimit:
     """A quota in chips, `UNLIMITED`, or None where it is not known.
 
@@ -69,7 +68,7 @@ class QuotaLimit:
     chips: int | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
     """The chips of a quota that one queued resource or instance uses."""
 
@@ -80,7 +79,7 @@ class Use:
     chips: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
     """A price in USD per chip-hour."""
 
@@ -90,7 +89,7 @@ class Rate:
     usd: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """The prices of the billing catalogue at `read_at` (seconds since the epoch); `stale` is as in `Offers`."""
 
@@ -99,7 +98,7 @@ class Prices:
     stale: Unknown | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiFacts:
     """What one API has for a project: the slice types by zone, the limits of its quota, and what uses it."""
 
@@ -108,7 +107,7 @@ class ApiFacts:
     uses: tuple[Use, ...] | Unknown
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """All facts about the availability of slices. Each is read by itself: an unknown one hides no other.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import Place, Provisioning
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
 
@@ -26,7 +26,7 @@ class Ending(StrEnum):
     PREEMPTED = "preempted"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
     """The end of one request. `at` is in seconds since the epoch, `waited` the seconds until then.
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-
-from tpudeploy.domain.frozen import frozen
 
 
 class FaultBehavior(StrEnum):
@@ -15,7 +14,7 @@ class FaultBehavior(StrEnum):
     SILENT_DATA_CORRUPTION = "silent-data-corruption"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostFault:
     """`description` is a sentence for Google's technicians. It must hold no secret."""
 
@@ -23,7 +22,7 @@ class HostFault:
     description: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostReport:
     """What became of a report. Unless it was accepted, the slice was deleted: `refusal` has Google's words.
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Self
-
-from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from datetime import date, tzinfo
@@ -27,7 +26,7 @@ class UnknownZone(ValueError):
     """A time zone that does not exist, or that this computer knows nothing about."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hours:
     """The hours on some days of each week. `text` is as the profile writes them.
 
@@ -74,7 +73,7 @@ class Hours:
         return max(counts) * self.seconds
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """A time in which a deployment runs without a break, in seconds since the epoch. It runs no more at `ends`."""
 

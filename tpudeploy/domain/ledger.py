@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
 
@@ -26,7 +25,7 @@ class LedgerEvent(StrEnum):
     MOVED = "moved"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerLine:
     """One fact about a request. Times are in seconds since the epoch; `at` is when it was recorded.
 

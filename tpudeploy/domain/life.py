@@ -6,33 +6,31 @@ A combination that cannot happen cannot be built: each state has its own fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any, TypeAlias, get_args
-
-from tpudeploy.domain.frozen import frozen, replace
 
 # States. Times are in seconds since the epoch.
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Requested:
     """The request is saved. The cloud has not listed it yet, so a 404 may only mean that it is late."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Queued:
     """The cloud has listed the request. From now on a 404 means that it no longer exists."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
     """The cloud is creating the machine, which was first observed at `provisioning_at`."""
 
     provisioning_at: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Starting:
     """The slice is granted, and its server has not served clients since its last start."""
 
@@ -40,7 +38,7 @@ class Starting:
     provisioning_at: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
     """Clients may use the endpoint of the slice."""
 
@@ -48,7 +46,7 @@ class Serving:
     provisioning_at: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Draining:
     """Clients are sent to another slice from `draining_at` on. Some may still use this one."""
 
@@ -57,7 +55,7 @@ class Draining:
     provisioning_at: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Detached:
     """Clients were sent to another slice at `draining_at`, and the server was stopped or started again after that."""
 
@@ -70,14 +68,14 @@ Waiting: TypeAlias = Requested | Queued | Landing
 Granted: TypeAlias = Starting | Serving | Draining | Detached
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
     """The cloud took the machine away, and the state records the loss, so it is not reported again."""
 
     before: Granted
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reclaimed:
     """The slice was released as a spare and is needed after all. `deletion` may still be carried out."""
 
@@ -85,7 +83,7 @@ class Reclaimed:
     deletion: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Releasing:
     """The slice was requested to be deleted at `releasing_at`. `deletion` is the operation, if the cloud named it.
 
@@ -105,53 +103,53 @@ Life: TypeAlias = Waiting | Granted | Lost | Reclaimed | Releasing
 # Events.
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     """The cloud lists the request."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineListed:
     """The cloud shows that it creates a machine for the request."""
 
     provisioning_at: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SliceGranted:
     """The machine is up."""
 
     granted_at: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAnswered:
     """A completion arrived, and clients may use the endpoint from now on."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStopped:
     """The server was restarted, replaced, or observed not to serve."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrainBegan:
     """Clients are sent to another slice from now on."""
 
     draining_at: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrainEnded:
     """Clients are sent to this slice again."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LossRecorded:
     """The user recorded the loss of the slice with `-refresh-only`."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseBegan:
     """The deletion of the slice is about to be requested, for the first time or again."""
 
@@ -160,14 +158,14 @@ class ReleaseBegan:
     is_spare: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionNamed:
     """The cloud named the operation that deletes the slice."""
 
     deletion: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseWithdrawn:
     """The slice is needed after all."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpudeploy.domain.frozen import frozen
+from dataclasses import dataclass
 
 BUDGETS = "_budgets"  # the lock of what several deployments share; no deployment has such a name
 
@@ -19,7 +19,7 @@ def lock_name(name: str) -> str:
     return "the shared budget" if name == BUDGETS else name
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LockInfo:
     """The content of a lock, so that another run can name the holder. Times are in seconds since the epoch.
 
@@ -37,7 +37,7 @@ class LockInfo:
     heartbeat: float = 0.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """A held lock. `token` is the backend's handle; `expired` is the former holder if the lock was taken over."""
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import reduce
 
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.serialization import to_json
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
     """Cumulative counts per bound: `counts` grow with `bounds`, whose last is infinite. `sum` is in seconds."""
 
@@ -31,7 +30,7 @@ class Histogram:
         return next(bound for bound, count in zip(self.bounds, self.counts, strict=True) if count >= share * self.count)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
     """The time that `requests` which ended spent in one phase, all together."""
 
@@ -43,7 +42,7 @@ class Spent:
         return self.seconds / self.requests if self.requests else None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFigures:
     """The sums over all engines behind one endpoint; `kv_cache_used` (0 to 1) is that of the fullest. None: unknown.
 
@@ -146,7 +145,7 @@ class Grade(StrEnum):
     COARSE = "coarse"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """One figure. `shown` is its text, `says` is its meaning, `hint` is the remedy."""
 
@@ -159,7 +158,7 @@ class Reading:
     hint: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metered:
     """One replica, or the server at a published endpoint. `silent` says why there are no readings.
 
@@ -174,7 +173,7 @@ class Metered:
     ADDED_LATER = frozenset({"observed"})
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
     """The figures of each replica, and of each deployment that has several: `totals`."""
 
@@ -187,7 +186,7 @@ class Metrics:
         return document
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """The counts of a server since it started: tokens that were looked up in its prefix cache, and that were in it.
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
-
-from tpudeploy.domain.frozen import frozen
 
 
 class NotCovered(ValueError):
@@ -36,7 +34,7 @@ class Implementation(StrEnum):
     TORCHAX = "vllm"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
     """The attention layers of one kind.
 
@@ -56,7 +54,7 @@ class Attention:
     is_latent: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FeedForward:
     """Layers with a gated feed-forward of this width."""
 
@@ -64,7 +62,7 @@ class FeedForward:
     width: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Experts:
     """Layers with a mixture of experts, each gated and `width` wide. A token goes through `per_token` of them."""
 
@@ -74,7 +72,7 @@ class Experts:
     per_token: int = 1
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Vision:
     """The vision tower, in elements: `split` over the chips, `replicated` on each."""
 
@@ -83,7 +81,7 @@ class Vision:
     replicated: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrentState:
     """Layers with a recurrent state (Mamba, gated delta nets): the bytes of one slot of one layer, over all chips."""
 
@@ -91,7 +89,7 @@ class RecurrentState:
     slot_bytes: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineAnswer:
     """What the engine's own loader makes of a checkpoint, by number of chips that share it, or why it refuses.
 
@@ -108,7 +106,7 @@ class EngineAnswer:
     is_pooling: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageModel:
     """A decoder. Sizes are in elements, not bytes.
 
@@ -159,7 +157,7 @@ class LanguageModel:
         return bool(self.item_tokens)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """What the hub says of one commit of a model: its config.json, "" without one, and its elements by their type."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Self
-
-from tpudeploy.domain.frozen import frozen
 
 # Cloud TPU accepts more, but the tools in the field keep to this form (and to 63 characters), see marin and axlearn.
 DEPLOYMENT_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
@@ -42,7 +41,7 @@ class Zone(str):
         return text.replace(self, "ZONE").replace(self.region, "REGION")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SliceName:
     """The name of one attempt to get one slice. It is derived, so that a run after a crash finds its earlier requests.
 
@@ -88,7 +87,7 @@ def address(deployment: str, replica: int) -> str:
 _ADDRESS = re.compile(rf"(?P<deployment>{DEPLOYMENT_NAME.pattern})(?:\[(?P<replica>[0-9]{{1,6}}|{_ROUTER_WORD})\])?")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
     """The address of one replica, or of the whole deployment where `replica` is None."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tpudeploy.domain.frozen import frozen
+from dataclasses import dataclass
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notify:
     """URLs and commands as the profile writes them. `secret` is the Secret Manager id of the key that signs, or "".
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import DEPLOYMENT_NAME, SliceName, Zone, address, parse_replica, replica_word
 from tpudeploy.domain.slices import Slice, SliceRef
 
@@ -23,7 +22,7 @@ _REPLICA = "tpudeploy-replica"
 _LINEAGE_FORM = re.compile(r"[0-9a-f]{8}")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerMark:
     """The owner of a resource by its name or labels. `lineage` is the first eight hex digits of a state's, or ""."""
 
@@ -35,7 +34,7 @@ class OwnerMark:
 UNMARKED = OwnerMark(deployment="", lineage="", replica=0)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRequest:
     """The request of a resource, as far as the cloud still shows it; unknown fields are None or empty. Seconds, GiB.
 
@@ -58,7 +57,7 @@ class ResourceRequest:
     metadata: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CloudResource:
     """One queued resource, or a bare node (`ref.is_bare`), whose queued resource no longer exists.
 
@@ -74,7 +73,7 @@ class CloudResource:
     requested_at: float | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """The result of one search of a project. An `unreachable` zone is never taken for empty.
 
@@ -133,7 +132,7 @@ class Claim(StrEnum):
     OTHER_LINEAGE = "another lineage"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Orphan:
     """One resource that no state here needs. `goes`: it will be deleted, under the lock of `deployment`.
 
@@ -175,7 +174,7 @@ class Orphan:
         }
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NotSearched:
     """An API that could not be searched in a project, although nothing here is known to use it there, and why."""
 
@@ -187,7 +186,7 @@ class NotSearched:
         return {"project": self.project, "backend": self.backend, "reason": self.reason}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Orphans:
     """The result of `gc`. `needed` counts the resources that are not shown. `unreachable` PROJECT/ZONEs did not answer.
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Self
 
 from tpudeploy.domain.errors import ConfigError
-from tpudeploy.domain.frozen import frozen
 
 VARIABLE = "TPUDEPLOY_EMULATED_TIME"
 LOOP_PATH = "/emulator/loop"  # where the emulator's stand-in computes the answers to a whole cell of load
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """Emulated time equals real time at `origin` and then runs `speed` times as fast. Seconds since the epoch."""
 

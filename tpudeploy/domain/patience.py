@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tpudeploy.domain.frozen import frozen
+from dataclasses import dataclass
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """The waiting times. The defaults come from experience in the field.
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Location
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Checkpoint
 
 FILE = "tpudeploy.lock.json"
@@ -25,7 +24,7 @@ class PinKind(StrEnum):
     MACHINE_IMAGE = "machine_image"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Name:
     """A name as a profile writes it: `vllm/vllm-tpu:nightly` or `google/gemma-4-E2B-it@main`.
 
@@ -42,7 +41,7 @@ class Name:
         return model, revision
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
     """One pinned name. `to` is a digest (`sha256:…`), a commit (40 hexadecimal digits), or the name of an image."""
 
@@ -50,7 +49,7 @@ class Pin:
     to: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pins:
     """The content of the lock file. `lines` says where each name is in it, for display.
 

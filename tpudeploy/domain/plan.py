@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Candidate, Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.notify import Notify
 from tpudeploy.domain.serialization import to_json
@@ -77,7 +76,7 @@ class Reason(StrEnum):
     ADOPTED = "found in the cloud: no state tracked it"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FieldChange:
     """One attribute. `origin` is the location of the new value; None for a default.
 
@@ -93,7 +92,7 @@ class FieldChange:
     applied: Json = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """What happens to one replica. `slice_name` is the slice it has now, "" for none.
 
@@ -174,7 +173,7 @@ class DriftKind(StrEnum):
     MISSING = "missing"  # no slice exists any more, and the state knows it
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Drifted:
     """One attribute that differs from the last applied value."""
 
@@ -183,7 +182,7 @@ class Drifted:
     live: Json
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SliceDrift:
     """A difference between a slice and its last applied state. `detail` is the cloud's text, or a probe's result."""
 
@@ -215,7 +214,7 @@ class SliceDrift:
         return {"address": self.address, **fields}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlicePrint:
     """One live slice as the plan observed it. `print` is the same until something relevant changes."""
 
@@ -223,7 +222,7 @@ class SlicePrint:
     print: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouterPlan:
     """The router of a deployment before and after a plan, by its keys in the profile; None without one.
 
@@ -235,7 +234,7 @@ class RouterPlan:
     replicas: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScalePlan:
     """The bounds of the number of replicas, which an approval covers, and the number that the plan begins with.
 
@@ -252,7 +251,7 @@ class ScalePlan:
     ceiling_of_additions: Ceiling = field(default_factory=Ceiling)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
     """One deployment's part of a plan. `deployment` is None if it is to be removed.
 
@@ -288,7 +287,7 @@ class Goal:
     scale: ScalePlan | None = None
     starts: bool = False
     forgets: bool = False
-    notify: Notify = Notify()
+    notify: Notify = field(default=Notify())
 
     @property
     def is_renewal(self) -> bool:
@@ -350,7 +349,7 @@ def _router_keys(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
     return {path.removeprefix("router."): v for path, v in attributes.items() if path.startswith("router.")}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """A plan. `made_at` is in seconds since the epoch. `backend` holds its states, "" for the project's own folder.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """The service account that machines run as. `may_be_attached`: whether the caller may attach it to machines."""
 
@@ -18,7 +18,7 @@ class Account:
     may_be_attached: bool | Unknown
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
     """One version of a secret, never its value. `state` is Google's.
 
@@ -30,7 +30,7 @@ class Secret:
     readers: frozenset[str] | Unknown
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectNetwork:
     """A network. `project` is its owner, another project for a shared network; `subnetworks` are names by region."""
 
@@ -39,7 +39,7 @@ class ProjectNetwork:
     subnetworks: Mapping[str, str]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Subnetwork:
     """A subnetwork. `has_private_access`: machines without an external address can reach Google's services from it.
 
@@ -51,7 +51,7 @@ class Subnetwork:
     addresses: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """Inclusive ranges of ports of one protocol; the protocol `all` means every one."""
 
@@ -59,7 +59,7 @@ class Ports:
     ports: tuple[tuple[int, int], ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Firewall:
     """One enabled ingress rule. The smallest `priority` wins; of equals, the one that denies.
 
@@ -75,7 +75,7 @@ class Firewall:
     accounts: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaUse:
     """A quota of Compute Engine in one region."""
 
@@ -83,7 +83,7 @@ class QuotaUse:
     used: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
     """Whether a registry has an image. `digest` is from the registry, or ""."""
 
@@ -91,7 +91,7 @@ class Image:
     digest: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectAccess:
     """Access in the project. None in place of a resource means that it does not exist. Secrets are by variable.
 
@@ -106,7 +106,7 @@ class ProjectAccess:
     permissions_of_members: Mapping[str, frozenset[str]] | Unknown
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFacts:
     """The network facts by region of the candidates. None in place of a resource means that it does not exist.
 
@@ -121,7 +121,7 @@ class NetworkFacts:
     addresses: Mapping[str, QuotaUse | Unknown]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectFacts:
     """The facts around a slice. `runtimes` are the runtime versions by zone, where the TPU API is asked for it."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tpudeploy.domain.errors import NotInEffect, TpudeployError, worst
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.serialization import to_json
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaEndpoint:
     """The endpoint of a replica. `url` has no path.
 
@@ -24,7 +24,7 @@ class ReplicaEndpoint:
     slice_name: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaOutcome:
     """The result for one replica. `underway`: it is in progress, and the next apply continues it."""
 
@@ -48,7 +48,7 @@ class DeploymentResult(StrEnum):
     UNCHANGED = "unchanged"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """One deployment of a run. `error` is its worst error."""
 
@@ -61,7 +61,7 @@ class Summary:
         return {"name": self.name, "result": self.result, "error": error}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
     """The result of a run. `unchanged` are the deployments without changes; `endpoints` has theirs, too.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.status import BootStage
 
 
@@ -21,7 +21,7 @@ class PlaceState(StrEnum):
     FREE = "free"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceStatus:
     """One zone and provisioning model at one API. `why` is the last text of Google or of the machine there.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-
-from tpudeploy.domain.frozen import frozen
 
 
 class RouterKind(StrEnum):
@@ -25,7 +24,7 @@ class RouterHost(StrEnum):
     OWN = "own"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Router:
     """A router. Clients reach it at `address` and `port`, and a local one listens there.
 
@@ -52,7 +51,7 @@ class Router:
         return {**place, **policy, "model": self.model}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedReplica:
     """A slice that takes requests. `name` is that of its slice, and `url` is its server's address without a path."""
 

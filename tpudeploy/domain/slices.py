@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.ending import EndCause
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
 
@@ -33,7 +32,7 @@ class Phase(StrEnum):
     REFUSED = "refused"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRef:
     """A reference that suffices to find a slice and to read its refusal.
 
@@ -87,7 +86,7 @@ class RefusalScope(StrEnum):
     PROJECT = "project"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """A refusal: Google's text, and its meaning for the next choice.
 
@@ -106,14 +105,14 @@ class Refusal:
     zones_available: tuple[Zone, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateOperation:
     """The create operation of a slice that the cloud does not show. `ended_at` is None while it is open."""
 
     ended_at: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SliceEnd:
     """The end of a slice by Google's own record: when its deletion was requested, or when Google took its machine.
 
@@ -127,7 +126,7 @@ class SliceEnd:
     names_cause: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
     """One slice as the cloud lists it now. `raw_state` is Google's state, for display only.
 
@@ -176,7 +175,7 @@ class BootPhase(StrEnum):
     FAILED = "failed"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BootReport:
     """The report of a node in its guest attributes. `spec` is the fingerprint of the server that it runs.
 
@@ -217,7 +216,7 @@ class BootReport:
     served_at: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRequest:
     """The content of a request for one slice. Durations are in seconds.
 
@@ -246,7 +245,7 @@ class SliceRequest:
     machine_image: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUpdate:
     """The fields of a running node that can be updated. Each is replaced as a whole.
 
@@ -258,7 +257,7 @@ class NodeUpdate:
     tags: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """The result of one probe. `door` is the network route that answered; `answer` is the completion's text.
 
@@ -275,7 +274,7 @@ class Health:
     silence: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLoad:
     """The requests of one server, over all its engines, by its own metrics. None: it does not report that.
 
@@ -294,7 +293,7 @@ class ServerLoad:
         return sum(counts) if counts else None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """One observation: every slice that a state tracks, and the probes of the serving ones. Absent means 404.
 

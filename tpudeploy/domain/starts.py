@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tpudeploy.domain.frozen import frozen
+from dataclasses import dataclass
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredStart:
     """The start of the server that a run measured, as its log shows it.
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import DEFAULT_PORT, Json, Place, Provisioning
 from tpudeploy.domain.ending import PastEnd
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.life import (
     Detached,
     Draining,
@@ -29,7 +28,7 @@ from tpudeploy.domain.names import ROUTER, SliceName, Zone
 from tpudeploy.domain.slices import BootReport, RefusalScope, SliceRef
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Boot:
     """The last boot of an attempt's server. `server` is its fingerprint, "" if it is not known.
 
@@ -44,7 +43,7 @@ class Boot:
     is_sent: bool = True
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataUpdate:
     """The server whose metadata were last sent to a node, and when; 0.0 before the first one is sent."""
 
@@ -52,7 +51,7 @@ class MetadataUpdate:
     at: float = 0.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeChange:
     """A change that was sent to the watcher of a node, by its name in the metadata (see node.py)."""
 
@@ -60,7 +59,7 @@ class NodeChange:
     sent_at: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One request for one slice. It is saved before the request is sent, and dropped when the slice is surely absent.
 
@@ -84,7 +83,7 @@ class Attempt:
     boot: Boot
     expires_at: float | None = None
     operation: str | None = None
-    life: Life = Requested()
+    life: Life = field(default=Requested())
     update: MetadataUpdate | None = None
     change: NodeChange | None = None
     script: str = ""
@@ -216,7 +215,7 @@ class Attempt:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalRecord:
     """A refusal and how long it holds. `until` is in seconds since the epoch.
 
@@ -247,7 +246,7 @@ class RefusalRecord:
         return Place(self.zone, self.provisioning, self.backend)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """One replica. `home` is the zone of its last slice, which is requested first after a loss.
 
@@ -273,7 +272,7 @@ class Record:
         return replace(self, attempts=tuple(a for a in self.attempts if a.name != name))
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
     """The approved target that a run began to apply. A later run may resume it without another approval.
 
@@ -294,7 +293,7 @@ class Approval:
         return self.removes or not self.fingerprint
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StateWriter:
     """The writer of a state and the operation, e.g. `apply` or `state mv`. `at` is in seconds since the epoch."""
 
@@ -303,7 +302,7 @@ class StateWriter:
     operation: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingStep:
     """A change of the number of replicas by the load that was read, and why. `at` is in seconds since the epoch."""
 
@@ -316,7 +315,7 @@ class ScalingStep:
 _MOST_FORGOTTEN = 8  # each is a call more for every look
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """One deployment. `lineage` is created once; `serial` grows with every write; attempt numbers never repeat.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.ending import PastEnd
 from tpudeploy.domain.errors import TpudeployError
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.slices import ServerLoad
 from tpudeploy.domain.state import ScalingStep
@@ -14,7 +15,7 @@ from tpudeploy.domain.state import ScalingStep
 _ON_THEIR_WAY = {"hidden", "refused", "waiting", "leaving", "draining", "up, not serving"}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BootStage:
     """The progress of a boot. `done` and `of` count graphs during compilation, else percent; None if unknown.
 
@@ -28,7 +29,7 @@ class BootStage:
     is_least: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaStatus:
     """The status of one replica. `boot` is the last phase that the machine reported, `stage` the progress in it.
 
@@ -74,7 +75,7 @@ class ReplicaStatus:
         return (boots or self.state in _ON_THEIR_WAY) and self.boot != "failed"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleStatus:
     """The number of replicas of a deployment that may be scaled, its bounds, and the last step; None without one.
 
@@ -88,7 +89,7 @@ class ScaleStatus:
     ago: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LateSlice:
     """A slice whose request the state has forgotten. `cloud` is Google's state of it; `usd_per_hour` its list price."""
 
@@ -98,7 +99,7 @@ class LateSlice:
     usd_per_hour: float | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentStatus:
     """The status of one deployment. `underway` names the run that did not finish, or is "".
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate
 from tpudeploy.domain.errors import TpudeployError
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.slices import Health, Refusal
 from tpudeploy.domain.state import RefusalRecord
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """Request a slice, under the next derived name."""
 
@@ -20,7 +20,7 @@ class Request:
     candidate: Candidate
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """Delete a slice. `is_spare`: another slice is expected to replace it; it is kept if that one fails."""
 
@@ -31,7 +31,7 @@ class Release:
     is_spare: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reclaim:
     """Keep a slice that was released as a spare: it still exists, and the other slice is lost, or serves later."""
 
@@ -40,7 +40,7 @@ class Reclaim:
     reason: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
     """Drop an attempt: its slice certainly no longer exists, or was never created."""
 
@@ -50,7 +50,7 @@ class Forget:
     refusal: Refusal | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PatchMetadata:
     """Update the node's labels, tags and metadata, which its next boot reads. `boot` is the server in them."""
 
@@ -59,7 +59,7 @@ class PatchMetadata:
     boot: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PushChange:
     """Update the node so that its watcher applies the change: it restarts the container, and the machine stays up."""
 
@@ -68,7 +68,7 @@ class PushChange:
     boot: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reset:
     """Reboot into the server whose fingerprint is `boot`, for a node that has not picked up a change."""
 
@@ -77,7 +77,7 @@ class Reset:
     boot: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Adopt:
     """Record that the slice already matches the profile."""
 
@@ -85,7 +85,7 @@ class Adopt:
     name: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
     """Record that clients are sent elsewhere from now on, or, if `begins` is False, that they are sent here again."""
 
@@ -94,7 +94,7 @@ class Drain:
     begins: bool = True
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Renew:
     """Record that its run ends and that a successor is to be requested."""
 
@@ -102,7 +102,7 @@ class Renew:
     name: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
     """Wait, at most `seconds`; None means until an observation changes.
 
@@ -117,7 +117,7 @@ class Wait:
     is_for_replicas: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """The replica has its desired state; `health` is None if that is absence."""
 
@@ -126,7 +126,7 @@ class Done:
     health: Health | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GiveUp:
     """Stop with an error. `name` is the slice whose server failed, or "".
 

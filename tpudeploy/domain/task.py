@@ -8,11 +8,10 @@ entrypoints/pooling/factories.py and the protocol.py of each route.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 from typing import Any
-
-from tpudeploy.domain.frozen import frozen
 
 
 class Task(StrEnum):
@@ -26,7 +25,7 @@ class Task(StrEnum):
     UNKNOWN = "unknown"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOrigin:
     """The task of a deployment. `because` is what decided it, for display: `args.runner: pooling`."""
 
@@ -34,7 +33,7 @@ class TaskOrigin:
     because: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReply:
     """What a reply that is proven shows. `text` is for people; `values` are its numbers, none for a completion."""
 
@@ -43,7 +42,7 @@ class TaskReply:
     prompt_tokens: int | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskTrial:
     """One request that proves a server: the body for a model and a prompt, and the numbers in a reply to it.
 
@@ -75,7 +74,7 @@ class TaskTrial:
         return f"{self.noun}{size}: {first}{more}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Completing:
     """A request for a completion: its path, and the body for a model and a prompt."""
 
@@ -83,7 +82,7 @@ class Completing:
     body: Callable[[str, str], Mapping[str, Any]]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFacts:
     """The facts of a task. `noun` is one answer, `verb` what a healthy server did, and `serves` what clients get.
 

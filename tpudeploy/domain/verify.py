@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
 
 
@@ -17,7 +16,7 @@ class Verdict(StrEnum):
     UNTOLD = "untold"  # no source reports it
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineReport:
     """The values that the engine reports, by source; an empty source gave nothing.
 
@@ -33,7 +32,7 @@ class EngineReport:
     silent: Mapping[str, str] = field(default_factory=dict)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedSetting:
     """One setting. `effective` maps each source to its value, contradicting sources first.
 
@@ -65,7 +64,7 @@ class VerifiedSetting:
         }
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaVerification:
     """The settings of one replica's engine. `silent` is as in `EngineReport`.
 
@@ -102,7 +101,7 @@ class ReplicaVerification:
         return next((s.value for s in self.settings if s.name == name), "")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
     """The verification of all engines of one deployment.
 
@@ -146,7 +145,7 @@ class Verification:
         }
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSetting:
     """One setting: the value by the profile and the value that the engine reports, or ""."""
 
@@ -155,7 +154,7 @@ class EngineSetting:
     told: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
     """One part of a chip's HBM, in bytes; None where it is unknown."""
 
@@ -164,7 +163,7 @@ class Share:
     measured: int | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
     """The details of one replica. `memory` is that of one chip; all chips hold the same.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from threading import Lock
 
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.cost_budget import CostCeiling
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Action, Change, Effect, Goal, Plan, stopped_by
 from tpudeploy.domain.report import ReplicaEndpoint, ReplicaOutcome, RunReport, Wait
 from tpudeploy.domain.state import Approval, Attempt, State

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from tpudeploy.boot_log import starts
 from tpudeploy.boot_log.reading import Timeline
 from tpudeploy.domain import errors
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import BootReport
 from tpudeploy.domain.starts import MeasuredStart

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Lock
 
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment, Place
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.slices import Refusal
 from tpudeploy.domain.state import Attempt, RefusalRecord, State
@@ -24,7 +23,7 @@ _REPEATED = 600.0
 _ENDINGS = {"lapsed": Ending.LAPSED, "creating-stuck": Ending.LAPSED, PREEMPTED: Ending.PREEMPTED}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
     """What earlier requests say about the places of one type of slice."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from math import inf
 
 from tpudeploy.domain import errors, events, report
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.ending import EndCause
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.orphans import CloudResource
 from tpudeploy.domain.plan import Action, Change, Goal
@@ -87,7 +87,7 @@ KEEPING_STEPS: tuple[type[Step], ...] = (Request, Release, Reclaim, Forget, Adop
 _CONTINUE = "Run `tpudeploy apply` again to continue from here, or `tpudeploy destroy` to delete them."
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
     """One observation and the steps that it led to. `was_refused`: the remaining steps were decided without that."""
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from tpudeploy.config.budgets import parse_budgets
 from tpudeploy.domain.cost_budget import CostCeiling, TeamBudgets
 from tpudeploy.domain.deployment import Candidate, Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.errors import BudgetExceeded
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.state import Attempt, Boot, State

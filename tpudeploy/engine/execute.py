@@ -5,11 +5,11 @@ Why: decision 3 in docs/decisions.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from tpudeploy.domain import errors, events, step
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.life import DeletionNamed, DrainBegan, DrainEnded, ReleaseBegan, ReleaseWithdrawn, ServerStopped
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tpudeploy.catalog.backends import BACKENDS, import_id
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import Address, Zone
 from tpudeploy.domain.orphans import CloudResource, OwnerMark
 from tpudeploy.domain.slices import Phase
@@ -28,7 +28,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 _ENDING = {Phase.SUSPENDING, Phase.LEAVING, Phase.HUSK, Phase.REFUSED}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceId:
     """A queued resource, an instance or a group of instances as the user names it; None for what they leave out."""
 

@@ -9,9 +9,9 @@ Why: decision 87 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from tpudeploy.domain import errors, events
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
 from tpudeploy.domain.slices import Observed, SliceEnd
 from tpudeploy.domain.state import Attempt, State

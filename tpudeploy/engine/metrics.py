@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.metrics import EngineFigures, Grade, Metered, Metrics, Reading, combined
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Slice
@@ -18,7 +18,7 @@ from tpudeploy.metrics.readings import readings
 from tpudeploy.ports import Meter, World
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFigures:
     """The figures of one server, by the address of its replica."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from typing import TypeVar
@@ -16,7 +17,6 @@ from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Via
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import ROUTER, Zone
 from tpudeploy.domain.slices import (
     BootPhase,
@@ -40,7 +40,7 @@ from tpudeploy.ports import World
 T = TypeVar("T")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationTarget:
     """What to observe: all slices that a state tracks, and their endpoints too if a deployment is given.
 
@@ -64,7 +64,7 @@ _ENDED = {Phase.LEAVING, Phase.HUSK, Phase.REFUSED}
 _OVER = {Phase.HUSK, Phase.LOST, Phase.LEAVING}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Machine:
     """One machine that is up. `subject` is the position of its subject in the list of all.
 

@@ -7,13 +7,13 @@ begins with what the cloud still lists.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from tpudeploy.catalog.backends import import_id
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.life import ReleaseBegan
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Claim, Listing, NotSearched, Orphan, Orphans

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import address
 from tpudeploy.domain.orphans import CloudResource, Listing
 from tpudeploy.domain.plan import Goal
@@ -24,7 +24,7 @@ from tpudeploy.ports import World
 Resources = Mapping[str, tuple[CloudResource, ...]]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
     """`resources` by deployment, as they are now. `diagnostics` name what could not be searched."""
 

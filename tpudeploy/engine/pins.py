@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from tpudeploy.catalog.engines import needs_labels, release_in
 from tpudeploy.catalog.families import is_listed
@@ -13,7 +14,6 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.engine import EngineKind, EngineOrigin
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.pins import FILE, Name, Pin, PinKind, Pins, is_emulated
 from tpudeploy.domain.state import State
@@ -26,7 +26,7 @@ _NO_CHECKPOINTS: Mapping[str, Checkpoint] = {}
 _NO_LABELS: Mapping[str, str] = {}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PinLookup:
     """`pins` has every name whose pin is known; `unknown` gives the reason for each of the others."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.ceiling import Ceiling
@@ -10,7 +11,6 @@ from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity, errors_in
 from tpudeploy.domain.errors import CloudError, ConfigError, TpudeployError
 from tpudeploy.domain.facts import Facts
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import ROUTER, Address
 from tpudeploy.domain.orphans import CloudResource
 from tpudeploy.domain.plan import Action, Change, Goal, Mode, Plan, Reason, ScalePlan, SliceDrift
@@ -56,7 +56,7 @@ FactsOf = Callable[[str | None, Iterable[Backend]], Facts]
 Diagnostics = Mapping[str, tuple[Diagnostic, ...]]  # by deployment
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanScope:
     """The scope of a plan. Without `refresh`, the world is assumed to be as the states track it.
 
@@ -71,7 +71,7 @@ class PlanScope:
     start: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _DraftDeployment:
     """One deployment before its observation: the target, and the state. `deployment` is None if it is to be deleted.
 
@@ -87,7 +87,7 @@ class _DraftDeployment:
     starts: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Selection:
     """The deployments of a plan, and the replicas of each that are its targets and that are to be replaced."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, repeat
 
 from tpudeploy.boot_log.stage import stage
@@ -10,7 +11,6 @@ from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain import events
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Place
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ROUTER, Zone, address
 from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.domain.slices import BootPhase, Observed, Phase

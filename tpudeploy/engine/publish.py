@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from tpudeploy.domain import errors, events
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.life import ServerAnswered
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.plan import Goal
@@ -25,7 +25,7 @@ from tpudeploy.reconcile.readiness import ready_slices, takes_requests
 _LOCALHOST = "127.0.0.1"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
     """The slice that clients are to be sent to. `url` is "" if it is not known now: the file keeps what it says."""
 

@@ -6,8 +6,9 @@ slice is deleted, so that it is not billed any longer, and the next apply asks a
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpudeploy.domain import errors, events
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.host_fault import HostFault, HostReport
 from tpudeploy.domain.life import DeletionNamed, ReleaseBegan
 from tpudeploy.domain.names import Address

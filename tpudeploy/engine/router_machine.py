@@ -8,10 +8,10 @@ Why: decision 75 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from math import inf
 
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.router import RoutedReplica

@@ -5,9 +5,10 @@ The new number is saved before anything is requested or released, so that a run 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpudeploy.domain import events
 from tpudeploy.domain.deployment import Deployment, Scale
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import ScalingStep, State

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from math import inf
 
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.lock import BUDGETS, Lease, LockInfo
 from tpudeploy.domain.state import State, StateWriter
 from tpudeploy.engine.ledger import record_departures, record_requests

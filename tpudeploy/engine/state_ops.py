@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tpudeploy.domain.errors import CloudError, StateElsewhere, StateError, UsageError
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Address
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.engine.session import StateSession, open_session

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, combinations, islice
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import CloudError, NotObserved
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import BootPhase, Health, Observed, Phase
 from tpudeploy.domain.state import Approval, Attempt, State

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import Zone, address
 from tpudeploy.domain.orphans import CloudResource, Listing
 from tpudeploy.domain.state import State
@@ -26,7 +26,7 @@ from tpudeploy.ports import World
 _INTERVAL = 1.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
     began: float
     listing: Listing

@@ -6,12 +6,12 @@ Why: decision 33 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tpudeploy.boot_log.read import read as read_log
 from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.slices import Health, Observed, Slice
@@ -30,7 +30,7 @@ from tpudeploy.verify.details import details
 from tpudeploy.verify.settings import verify_settings
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedServer:
     """One replica that serves, as one observation shows it."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.node import serving
 from tpudeploy.node.shell import shell_lines
 
 _CONTEXT = 2
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
     """What a deployment's chips hold, and the seconds of a cold start."""
 
@@ -23,7 +23,7 @@ class Holding:
     start_seconds: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
     """`docker` and `script` are lines of a unified diff, without its head. A new deployment's `docker` lines are new.
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from tpudeploy.catalog.routers import ROUTERS
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.router import RoutedReplica, Router, RouterKind
 
 # A response may take this long, and a stream may pause for this long.
@@ -31,7 +31,7 @@ _WATCHED_FOLDER = "endpoints"
 _ENDPOINTS = f"{_WATCHED_FOLDER}/replicas.json"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """What a router reads.
 

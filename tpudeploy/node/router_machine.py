@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from tpudeploy.catalog import routers
 from tpudeploy.catalog.routers import ROUTERS
@@ -19,7 +20,6 @@ from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.deployment import Candidate, Deployment, Json, Lifecycle, Provisioning, Script
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.ending import EndCause
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.router import RoutedReplica, Router, RouterHost, RouterKind
 from tpudeploy.domain.state import Attempt, State

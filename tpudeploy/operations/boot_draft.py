@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
-
-from tpudeploy.domain.frozen import replace
 
 if TYPE_CHECKING:
     from tpudeploy.boot_log.reading import Draft, NoDraft

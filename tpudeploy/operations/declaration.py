@@ -20,14 +20,12 @@ Live tables and streams belong to the command line (cli/commands), and how agent
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from functools import wraps
 from inspect import signature
 from os import PathLike
 from typing import Any
-
-from tpudeploy.domain.frozen import frozen
 
 
 class ArgumentKind(StrEnum):
@@ -64,7 +62,7 @@ PROFILE_KINDS = frozenset(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandForm:
     """How the command line takes an argument, where its name and kind don't say it.
 
@@ -78,7 +76,7 @@ class CommandForm:
     is_optional: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentForm:
     """How agents are given an argument: in other words than `help`, of another kind, with another default.
 
@@ -91,7 +89,7 @@ class AgentForm:
     is_required: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
     """One argument of an operation. `name` is what the library and agents call it.
 
@@ -185,7 +183,7 @@ class Access(StrEnum):
     END = "end"  # may restart or delete
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """What a person is asked about: what an operation would do, and the values that it runs with after a yes."""
 
@@ -193,7 +191,7 @@ class Preview:
     values: Mapping[str, Any]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalForm:
     """What the command line asks a person before the operation runs; the option of the name `option` skips it.
 
@@ -206,7 +204,7 @@ class ApprovalForm:
     preview: Callable[..., Preview] | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """A row: see the head of this module. `run` takes the workspace and the arguments by their names.
 

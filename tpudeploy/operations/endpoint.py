@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -10,7 +11,6 @@ from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer
 from tpudeploy.config.profile import Profile
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import QueryFailed, UsageError
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.router import Router, published_router
 from tpudeploy.domain.state import Attempt, State
@@ -20,7 +20,7 @@ from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.workspace import Workspace
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedServer:
     """A replica that takes requests: its address, its server's URL, and its slice, None where the state has none."""
 
@@ -29,7 +29,7 @@ class PublishedServer:
     attempt: Attempt | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """An endpoint. `attempt` is the slice that clients are sent to, None where the state has none.
 

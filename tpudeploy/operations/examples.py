@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tpudeploy.config import codes
-from tpudeploy.domain.frozen import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """An example of a code. `layer` is YAML that causes the code when merged over a valid profile with `-f FILE`.
 

@@ -131,9 +131,10 @@ def logs(
     Raise `errors.UsageError` without a profile and a log, `errors.StateError` if nothing is deployed, `errors.Fault` or
     `errors.Denied` if no log can be read.
     """
+    from dataclasses import replace
+
     from tpudeploy import loading
     from tpudeploy.domain.errors import UsageError
-    from tpudeploy.domain.frozen import replace
 
     if last is not None and last < 1:
         raise UsageError("The number of lines starts at 1.")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tpudeploy import feature_table
-from tpudeploy.domain.frozen import replace
 from tpudeploy.operations.declaration import Access, Argument, Operation, profile
 from tpudeploy.results import Result, result
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Place, Provisioning
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.host_fault import FaultBehavior
 from tpudeploy.domain.names import Zone
 from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, Operation, Preview, flag

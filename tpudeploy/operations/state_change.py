@@ -245,7 +245,8 @@ def remove_listed(
     workspace: Workspace, listed: StateRemoved, *, force: bool, on_event: OnEvent | None = None
 ) -> StateRemoved:
     """Remove exactly the slices that a dry run listed."""
-    from tpudeploy.domain.frozen import replace
+    from dataclasses import replace
+
     from tpudeploy.engine.state_ops import forget, remove_marker
 
     world = workspace.adapters.world(on_event)

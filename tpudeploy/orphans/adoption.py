@@ -10,9 +10,9 @@ Why: decision 22 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.life import SliceGranted
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.orphans import CloudResource, is_label_of_ours

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpudeploy.config.schema import ProfileSpec
 from tpudeploy.config.schema.base import Invalid
 from tpudeploy.config.schema.read import read_section
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.plan import Action, Change
 from tpudeploy.domain.policy import nested

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from enum import StrEnum
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, DriftKind, Goal, Reason, SliceDrift
 from tpudeploy.domain.slices import BootPhase
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
@@ -24,7 +24,7 @@ class DeviationKind(StrEnum):
     DRIFT = "drift"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deviation:
     """How a deployment differs from what was last applied.
 

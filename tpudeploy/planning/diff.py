@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Reason
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Approval, Attempt, Record, State

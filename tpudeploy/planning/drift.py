@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.life import LossRecorded, ServerStopped
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.plan import DESTROY_INTERRUPTED, Change, Drifted, DriftKind, SliceDrift

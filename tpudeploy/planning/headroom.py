@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Severity
 from tpudeploy.domain.facts import POOLS, UNLIMITED
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.state import Record, State
@@ -92,7 +92,7 @@ def _is_beside(change: Change) -> bool:
     return change.action is Action.REPLACE and change.create_before_destroy and change.replica != ROUTER
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Replacement:
     deployment: Deployment
     change: Change

@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Goal, Plan
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovableContent:
     """The approvable content of a plan for one deployment: the fingerprint of its effects, and its state."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.catalog.generations import FORMER_NAMES
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.errors import PlanTooNew, PlanUnreadable
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.notify import ignoring
 from tpudeploy.domain.plan import Goal, Plan
 from tpudeploy.domain.serialization import to_json

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpudeploy.domain.availability import Fill, Quota
 from tpudeploy.domain.facts import UNLIMITED, ApiFacts, QuotaLimit, QuotaPool, Unknown, Use
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaTable:
     """The limits and the uses of one generation at one API. `uses` is None if they are unknown."""
 

@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 
 from tpudeploy import catalog
@@ -18,7 +19,6 @@ from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.config.keys import FLAG_OF_KEY, VARIABLE_OF_KEY
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.deployment import Json, Provisioning
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Address
 from tpudeploy.domain.orphans import CloudResource, is_label_of_ours
 from tpudeploy.node.node_facts import SCRIPT_KEY, SPEC_KEY
@@ -31,7 +31,7 @@ _VARIABLES = {variable: str(path[-1]) for path, variable in VARIABLE_OF_KEY.item
 _SECRET = re.compile(r"(?:secrets/)?(?P<id>[^/]+)/versions/latest")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptServer:
     """`model` and `serving` as a profile writes them; `secrets` by environment variable."""
 

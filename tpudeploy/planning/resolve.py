@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -54,7 +55,6 @@ from tpudeploy.domain.deployment import (
     Via,
 )
 from tpudeploy.domain.ending import End, IdleLimit
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.notify import Notify
 from tpudeploy.domain.pins import NONE, Pins

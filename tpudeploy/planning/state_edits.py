@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from tpudeploy import catalog
 from tpudeploy.domain.errors import StateError
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ROUTER, Address
 from tpudeploy.domain.state import Record, State
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from tpudeploy import catalog
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Severity
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Address, address
 from tpudeploy.domain.plan import Change, SliceDrift
 from tpudeploy.domain.state import Record, State

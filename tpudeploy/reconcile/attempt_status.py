@@ -14,14 +14,13 @@ Why: decisions 20 and 24 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
 
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Area, Place
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Observed, Phase, Refusal, RefusalScope, Remedy, Slice
 from tpudeploy.domain.state import Attempt
@@ -49,7 +48,7 @@ class AttemptStatus(StrEnum):
 BILLED = frozenset({AttemptStatus.UP, AttemptStatus.LEAVING})  # nothing is billed before the grant
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionContext:
     """Everything that a decision depends on beside the profile and the record: one observation, and what is allowed.
 
@@ -81,7 +80,7 @@ class DecisionContext:
         return self.observed.at
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Classification:
     """An attempt with its status. `slice` is what the cloud shows of it, and `reason` is for display.
 

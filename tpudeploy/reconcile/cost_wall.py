@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import inf
 
 from tpudeploy.domain.cost_budget import CostBudget, CostCeiling, TeamBudgets
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.reconcile.spend import Charge, Exposure
 
 _ROUNDING = 1e-6
 _Counts = Callable[[str, str], bool]  # whether a deployment in a project counts towards a budget
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetPeriod:
     """One limit: `usd` between two moments. `key` is where it is written, `label` says when it holds."""
 
@@ -30,7 +30,7 @@ class BudgetPeriod:
     label: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
     """A limit that a request would pass. `planned` is what the requests of a plan before this one would cost.
 
@@ -59,7 +59,7 @@ class Shortfall:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CostSituation:
     """Everything that is billed, or may be: the charges of the ledger, and the exposures of the states."""
 
@@ -89,7 +89,7 @@ def shortfall(
     return waiting
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetUse:
     """What a budget of now has left. `deployment` is whose it is, "" for one of a team."""
 

@@ -11,12 +11,12 @@ Why: decisions 42, 43 and 44 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import GivenUpUpdate, ServingError
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import address
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.state import Attempt, State

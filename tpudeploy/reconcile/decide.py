@@ -13,12 +13,12 @@ Why: decisions 4, 13, 14, 18, 42 and 60 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate, Deployment, Place
 from tpudeploy.domain.errors import Denied, ServingError
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.slices import Phase, RefusalScope
 from tpudeploy.domain.state import Attempt, Record, RefusalRecord
 from tpudeploy.domain.step import (
@@ -62,7 +62,7 @@ from tpudeploy.reconcile.refusals import frees, places_not_stopped, standing_ref
 from tpudeploy.reconcile.rollout import ServerStatus, serve
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Replica:
     """One replica after one observation, and what its attempts are to the deployment.
 

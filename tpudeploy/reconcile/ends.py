@@ -10,12 +10,12 @@ Why: decision 86 in docs/decisions.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.ending import EndCause, IdleLimit, PastEnd
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.hours import closing_after, current_span, last_closing, next_opening
 from tpudeploy.domain.slices import BootPhase, BootReport, Observed
 from tpudeploy.domain.state import Attempt, State

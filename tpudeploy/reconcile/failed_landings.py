@@ -17,9 +17,9 @@ says that what it gives is worth nothing, and costs minutes of waiting, and mone
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from tpudeploy.domain.deployment import Candidate, Place, Provisioning
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Refusal, RefusalScope, Remedy
 from tpudeploy.domain.state import Attempt, Record, RefusalRecord

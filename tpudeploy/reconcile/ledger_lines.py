@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from tpudeploy import catalog
 from tpudeploy.domain.ending import EndCause
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
 from tpudeploy.domain.slices import Observed, Phase, SliceEnd
 from tpudeploy.domain.state import Attempt, State

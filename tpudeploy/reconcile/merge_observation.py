@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.life import Listed, MachineListed, ServerAnswered, ServerStopped, SliceGranted, not_later_than
 from tpudeploy.domain.slices import BootPhase, BootReport, Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, Boot, Record, RefusalRecord, State

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpudeploy import catalog
@@ -10,7 +11,6 @@ from tpudeploy.catalog import routers
 from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Candidate, Deployment, Place
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ROUTER
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ Why: decisions 19 and 20 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from tpudeploy import catalog
 from tpudeploy.domain.deployment import Candidate, Place
 from tpudeploy.domain.facts import POOLS
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Refusal, RefusalScope, Remedy
 from tpudeploy.domain.state import Attempt, Record, RefusalRecord, State

@@ -15,11 +15,11 @@ Why: decision 67 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from itertools import count, islice
 from math import inf
 
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.reconcile import prices

@@ -9,10 +9,11 @@ Why: decision 46 in docs/decisions.md.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.errors import ChangeNotAcknowledged, RolledBack, ServingError
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Slice
 from tpudeploy.domain.state import Attempt
@@ -27,7 +28,7 @@ from tpudeploy.reconcile.desired import desired_attributes
 _CHANGE_TIMEOUT_FACTOR = 2.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStatus:
     """The server of a slice that is up and fits the profile, by one observation.
 

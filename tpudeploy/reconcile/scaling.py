@@ -23,10 +23,10 @@ Why: decision 68 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Scale
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.slices import ServerLoad
 
 SUSTAINED = 60.0  # seconds: a queue of one observation may be gone at the next one
@@ -44,7 +44,7 @@ class Tendency(StrEnum):
 _NO_TENDENCY = (Tendency.NONE, "")  # it leads to no step, so it needs no reason
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
     """The tendency of the last observations without a gap, and since when."""
 
@@ -52,7 +52,7 @@ class Trend:
     since: float = 0.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """What one observation shows. `replicas` are those that are wanted now, of which `loads` are those that serve.
 
@@ -72,7 +72,7 @@ class Demand:
     now: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """The number of replicas from now on, and the trend to remember.
 
@@ -110,7 +110,7 @@ def decide_scale(scale: Scale, demand: Demand) -> Decision:
     return same
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Load:
     """The load of all replicas that serve, together. `kv_caches` is the sum of the shares in use of their KV caches."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
 from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.state import Attempt, State
@@ -19,7 +19,7 @@ _HOUR = 3600.0
 _LANDING = 900.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exposure:
     """What a request may cost from now on: at most `seconds` of its price, between `since` and `until`.
 
@@ -49,7 +49,7 @@ class Exposure:
         return inf if self.usd_per_hour is None else self.usd_per_hour * seconds / _HOUR
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
     """One request that ran: from `began` until `ended`, None while it runs or may run.
 

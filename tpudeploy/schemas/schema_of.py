@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
 from inspect import getdoc
 from types import NoneType, UnionType
@@ -14,7 +14,6 @@ from tpudeploy.domain.availability import Pair, ZoneTable
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.ending import PastEnd
 from tpudeploy.domain.errors import TpudeployError
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.orphans import Orphan, Orphans
 from tpudeploy.domain.plan import Change, Goal, Plan, RouterPlan, ScalePlan, SliceDrift
 from tpudeploy.domain.report import RunReport, Summary
@@ -33,7 +32,7 @@ _RESOURCE = ("address", "mode", "type", "name", "index")
 _SIZE = {"description": "What `size --json` prints for it; null if it is to be removed.", "type": ["object", "null"]}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class As:
     """Describes how a class's `to_dict` differs from its fields. `adds` holds schemas, or types that have a schema.
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tpudeploy.domain.deployment import Json, Provisioning
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.state import Attempt
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRow:
     """One request for one slice. It is saved before the request is sent, and dropped when the slice is surely absent.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import HbmBudget, Unsized
-from tpudeploy.domain.frozen import replace
 from tpudeploy.sizing.search import (
     KV_TYPE_KEY,
     LENGTH_KEY,

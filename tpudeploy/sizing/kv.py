@@ -8,9 +8,9 @@ kernels/ragged_paged_attention/v3; vLLM 0.32.0 v1/core/kv_cache_utils.py.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tpudeploy.domain.budget import EngineSettings
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Attention, Implementation, LanguageModel, RecurrentState
 from tpudeploy.sizing.numbers import HALF_LANES, LANES, align, ceil_div, itemsize, power_of_two
 
@@ -56,7 +56,7 @@ def scalar_memory_refusal(engine: EngineSettings) -> str:
     return "Ran out of memory in memory space smem" if size == 2 * _HALF_SMEM_BYTES else ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRefusal:
     """The compiler's refusal of the attention kernel in steps of `tokens` or more, in its words."""
 
@@ -115,7 +115,7 @@ def num_blocks(
     return max(available // (chips * bytes_per_block), 0)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pools:
     """The two pools of a hybrid model in one rank: blocks of attention layers, and slots of recurrent layers."""
 
@@ -166,7 +166,7 @@ def _slot_bytes(states: tuple[RecurrentState, ...]) -> int:
     return sum(state.layers * state.slot_bytes for state in states)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KvLayout:
     """Each of `windows` is a group of layers with block tables of its own; None is a group without a window."""
 

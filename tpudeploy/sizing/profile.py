@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ from tpudeploy.config.schema.base import once_a_section
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import UTILIZATION, EngineSettings, HbmBudget, Speculation, Unsized
 from tpudeploy.domain.engine import Engine, EngineKind
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import EngineRefusal, Implementation, LanguageModel, NotCovered, PartlyCovered
 from tpudeploy.sizing.advice import fit_length
 from tpudeploy.sizing.budget import compute_budget, impossible

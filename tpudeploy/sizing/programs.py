@@ -17,12 +17,12 @@ requests of Llama's or Qwen's take 6 B a word with either libtpu.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
 from tpudeploy.catalog import engines, releases
 from tpudeploy.domain.budget import EngineSettings
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Implementation, LanguageModel
 from tpudeploy.sizing.graphs import logit_buckets, request_buckets, token_buckets
 from tpudeploy.sizing.numbers import align
@@ -41,7 +41,7 @@ _BACKBONE_KNOWN = (0, 0, 47)
 _LEAST_DECODE = 512 * 1024  # of 8 and 16 requests, whatever the vocabulary
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRoom:
     """In bytes on one chip. Programs are thought to take `needed`; with `proven` a boot is known to succeed."""
 

@@ -7,11 +7,11 @@ accuracy; the length, which costs the longest requests; the split of the chips; 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import HbmBudget
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.sizing.budget import compute_budget
 from tpudeploy.sizing.programs import program_room
 from tpudeploy.sizing.stages import can_be_split
@@ -22,7 +22,7 @@ STAGES_KEY = "args.pipeline_parallel_size"
 SMALL_KV_TYPE = "fp8"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SizingRemedy:
     """A change with which the server starts. `settings` are keys of a profile with their values.
 

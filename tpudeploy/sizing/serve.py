@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.sizing.kv import blocks_per_request, layout
 
 
@@ -16,7 +16,7 @@ class ServingAnswer(StrEnum):
     REFUSED = "refused"  # each is answered with HTTP 400
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServingCapacity:
     """`at_once` is how many of these requests run together. `why` is a sentence for a person."""
 

@@ -7,7 +7,8 @@ backwards. That tpu_inference's own models divide them alike is unverified.
 
 from __future__ import annotations
 
-from tpudeploy.domain.frozen import replace
+from dataclasses import replace
+
 from tpudeploy.domain.model import LanguageModel
 
 

@@ -6,12 +6,12 @@ An option is among the best if no other is at least as good in tokens, length, p
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import product
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import EngineSettings, HbmBudget, Unsized
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.sizing.budget import compute_budget
 from tpudeploy.sizing.search import starts
 
@@ -21,7 +21,7 @@ _LENGTHS = (8_192, 16_384, 32_768, 65_536, 131_072)
 _WEIGHTS, _LENGTH, _PROGRAMS = "the weights do not fit", "one request does not fit", "no proven room for programs"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """One that serves. `usd_per_hour` is the list price of the whole slice, None where none is known."""
 
@@ -44,7 +44,7 @@ class Option:
         }
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """`settings` names what was tried, as far as the reason depends on it; `because` says why it does not serve."""
 
@@ -53,7 +53,7 @@ class Failure:
     because: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SizeSweep:
     best: tuple[Option, ...]
     failures: tuple[Failure, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -11,7 +12,6 @@ from tpudeploy.catalog.engines import DIFFERENCES
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import EngineSettings
 from tpudeploy.domain.engine import EngineKind
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel
 from tpudeploy.domain.task import TASKS, TaskOrigin
 from tpudeploy.sizing.stages import can_be_split
@@ -29,7 +29,7 @@ class UnsizedQuantity(StrEnum):
     MODEL = "model"  # the model itself
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnsizedSetting:
     """One setting, and `why` its effect on memory is not known. `name` is a flag's, a variable's, or `tpu.type`."""
 

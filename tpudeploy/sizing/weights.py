@@ -10,9 +10,9 @@ larger; E2B takes 9,631,988,294 at TP 1, 2,494,036,550 at 4 and 1,304,377,926 at
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tpudeploy.domain.budget import EngineSettings
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import Attention, Experts, Implementation, LanguageModel
 from tpudeploy.sizing.numbers import LANES, align, itemsize, padded_head_dim
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tpudeploy.catalog.engines import figures_of, has_own_figures
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.engine import EngineKind, EngineOrigin
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import Implementation
 from tpudeploy.domain.verify import EngineReport, ReplicaVerification, Verdict, VerifiedSetting
 from tpudeploy.node.serving import argument, loaded_model, served_model
@@ -45,7 +45,7 @@ def _basis(deployment: Deployment) -> str:
     return figures_of(deployment.engine) if is_predicted else ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _SettingRow:
     """`declared` is "" where the profile leaves it open. `equal` compares it with the value of one source.
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.excerpt import describe_diagnostics
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.text.words import plain
 from tpudeploy.version import VERSION
 
@@ -21,7 +20,7 @@ _IN_PATH = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedProfile:
     """Holds one profile's diagnostics. Warnings leave it valid. `name` is "" where it could not be read.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.events import Outlook
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.request_table import PlaceState, PlaceStatus
 from tpudeploy.domain.slices import BootPhase
 from tpudeploy.text import words
@@ -65,7 +65,7 @@ def waiting(why: str, places: Iterable[PlaceStatus]) -> str:
     return f"{why}; refused in {words.plural(refused, 'place')}{_kinds(rows)}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _PlaceRow:
     """One place of one replica. `at` is the time of its observation."""
 

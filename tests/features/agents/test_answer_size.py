@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from agent import Agent, Answered, connected, says
 from command_line import PROFILE, CommandLine, Open
 
-from tpudeploy.domain.frozen import replace
 from tpudeploy.features.agents.aliases import ALIASES
 from tpudeploy.features.agents.shortening import MOST_BYTES, shortened, shortened_text, size
 from tpudeploy.features.agents.tools import READING, WRITING

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from tpudeploy.domain.frozen import frozen
 
 MODEL = "google/gemma-4-E2B-it"
 INTERVAL = "15s"
@@ -13,7 +12,7 @@ INTERVAL = "15s"
 QUIET = "0x60"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """`samples` is metric (with labels of its own) → samples; `fires` minute → exactly what fires.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tpudeploy.domain.deployment import Json
-from tpudeploy.domain.frozen import replace
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.report.labels import labels
 from tpudeploy.features.campaign import lanes

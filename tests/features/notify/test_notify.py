@@ -7,6 +7,7 @@ import hmac
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import pytest
 from command_line import INSTANCE, PROFILE, CommandLine, Open
 from features.notify.receiver import Receiver, receiving
 
-from tpudeploy.domain.frozen import replace
 from tpudeploy.features.notify import delivery
 
 KEY = "a key of sixteen"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.adapters.google import listing, nodes, transport
@@ -29,7 +30,6 @@ from tpudeploy.adapters.google.translate import (
 from tpudeploy.adapters.google.verdicts import classify_request, error_text
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Listing

@@ -7,6 +7,7 @@ wildcard is unverified.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,6 @@ from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import UNMARKED, CloudResource, Listing, OwnerMark, ResourceRequest, mark_in, mark_of
 from tpudeploy.domain.slices import Phase, Slice, SliceRef
@@ -33,7 +33,7 @@ _MALFORMED = "invalid"
 _LABELS = "name,queuedResource,labels"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Nodes:
     """Holds the nodes by the queued resource that created them."""
 
@@ -41,7 +41,7 @@ class _Nodes:
     unreachable: set[Zone]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Sweep:
     items: list[Item]
     unreachable: set[Zone]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tpudeploy.adapters.google.connect import CloudConnection
@@ -11,7 +12,6 @@ from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
 from tpudeploy.adapters.google.translate import Absent, PreconditionFailed, translate_errors
 from tpudeploy.domain import errors
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase, SliceRef
 from tpudeploy.domain.together import together
@@ -79,7 +79,7 @@ _Place: TypeAlias = tuple[str, Zone]
 _Items: TypeAlias = Mapping[tuple[str, Zone, str], Item]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectListings:
     """Holds queued resources and nodes by project, zone and name of the queued resource. It is incomplete."""
 

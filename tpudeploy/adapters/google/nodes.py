@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tpudeploy.adapters.google.body import moment
@@ -10,7 +11,6 @@ from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.states import NODE
 from tpudeploy.adapters.google.translate import Absent, PreconditionFailed, translate_read_errors
 from tpudeploy.domain import errors
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.slices import NodeUpdate, Phase, Slice, SliceRef
 from tpudeploy.node.fingerprint import text_print
 from tpudeploy.node.node_facts import SCRIPT_KEY

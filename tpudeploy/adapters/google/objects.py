@@ -13,12 +13,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.translate import Absent, Exists, PreconditionFailed, translate_read_errors
 from tpudeploy.domain import errors
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.patience import Patience
 from tpudeploy.ports import Clock
 
@@ -34,7 +34,7 @@ class Moved(Exception):
     """The object no longer has the generation that was read. It never leaves the adapters."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """Holds an object's content. `generation` grows with every write."""
 
@@ -42,7 +42,7 @@ class Stored:
     generation: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListedObject:
     """Holds an object as a list shows it, without its content."""
 

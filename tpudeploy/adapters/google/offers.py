@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from tpudeploy import catalog
 from tpudeploy.adapters.google.compute_engine.aggregated import list_all_zones
@@ -18,13 +19,12 @@ from tpudeploy.adapters.google.translate import translate_errors
 from tpudeploy.adapters.google.typed_reads import slice_types
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.facts import Offers, Unknown
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import ZONE, Zone
 
 _WIDE = 16
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OfferSource:
     """How the types of an API are read: what that is called in an error, and the name of the cached list."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tpudeploy import catalog
@@ -18,7 +19,6 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.facts import POOLS, UNLIMITED, QuotaLimit, QuotaPool, Use
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import Zone
 
 _CONFIG_TYPES = {each.tpu_api.config_type: each.name for each in GENERATIONS if each.tpu_api is not None}
@@ -229,7 +229,7 @@ def _chips(node: Mapping[str, Any]) -> tuple[str, int]:
     return (generation, math.prod(map(int, sides))) if generation and all(s.isdecimal() for s in sides) else ("", 0)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _QuotaSource:
     """How the limits of an API are read from the metrics of its service, and their use from what it lists."""
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from tpudeploy.adapters.google import access, billing, network, quotas
@@ -20,7 +21,6 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.facts import ApiFacts, Facts, Offers, Prices, QuotaLimit, Rate, Unknown, Use
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.project_facts import Image, ProjectFacts
 from tpudeploy.ports import Clock

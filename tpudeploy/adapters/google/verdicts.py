@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.adapters.google.codes import TRANSIENT, Code
@@ -11,7 +12,6 @@ from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
 from tpudeploy.adapters.google.refusals.row import RefusalRow
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ZONE, Zone
 from tpudeploy.domain.slices import Refusal, RefusalScope, Remedy
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from tpudeploy.domain.errors import ConfigError
-from tpudeploy.domain.frozen import frozen
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<rest>/.*)?", re.DOTALL)
 # Source: https://cloud.google.com/storage/docs/buckets#naming. A name with dots is a domain name.
@@ -14,7 +14,7 @@ _BAD_CHARACTERS = re.compile(r"[\x00-\x1f\x7f#*?\[\]]")  # the service refuses t
 _MAX_PREFIX_BYTES = 512  # an object's name may have 1024 bytes
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
     """A bucket and a prefix, which is empty or ends in a slash."""
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from tpudeploy.adapters.google.objects import BucketObjects, Moved, Stored
 from tpudeploy.adapters.state import holder
 from tpudeploy.domain import errors
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.lock import Lease, LockInfo, lock_name, lock_subject
 from tpudeploy.ports import Clock
 
@@ -30,7 +30,7 @@ _HEARTBEAT_SECONDS = 20.0  # a step is shorter, and one object takes about one w
 LEASE_SECONDS = 900.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _OwnLock:
     info: LockInfo
     generation: int

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tpudeploy.availability.diagnosis import Finding, FindingGrade
 from tpudeploy.domain.availability import ZoneTable
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.lock import LockInfo
 from tpudeploy.domain.project_facts import ProjectFacts
 from tpudeploy.domain.slices import BootReport
 from tpudeploy.domain.state import State
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorInput:
     """`state` None: nothing was ever requested. `offline` says why Google could not be asked anything at all.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 from tpudeploy.boot_log.settings import EngineFacts
-from tpudeploy.domain.frozen import frozen
 
 Remedy = Callable[[re.Match[str], EngineFacts], str]  # computed from the match and the rest of the log
 
@@ -17,7 +17,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
     """`what` names the cause in a line. `remedy` says what to do; a text may name groups of the match.
 

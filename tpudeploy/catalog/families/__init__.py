@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 
 from tpudeploy.catalog.families import answers, gemma3, gemma4, llama, mistral, qwen
@@ -19,11 +20,10 @@ from tpudeploy.catalog.families.reading import (
 )
 from tpudeploy.catalog.families.variants import Variant, method_in, variant_of
 from tpudeploy.catalog.quantization import MLX
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import Implementation, LanguageModel, NotCovered, PartlyCovered
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """A family. `read(name, architecture, config)` raises NotCovered; `models` maps hub ids to their config.json."""
 

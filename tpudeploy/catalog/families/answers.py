@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from tpudeploy.catalog import releases
 from tpudeploy.catalog._engine_models import MODELS, RELEASE
 from tpudeploy.catalog.families.reading import EXPERTS
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import (
     Attention,
     EngineAnswer,
@@ -26,7 +26,7 @@ from tpudeploy.domain.model import (
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
     """A row: with these `settings` of a profile, the model as it's loaded, or the engine's refusal of any split.
 

@@ -6,9 +6,9 @@ Source: litgpt's config.py, each entry of which links its Hugging Face config.js
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tpudeploy.catalog.families.reading import Config, decoder, depth, whole
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import Experts, LanguageModel
 
 _MIXTRAL = "MixtralForCausalLM"

@@ -10,9 +10,9 @@ _VLLM_PREFERRED_ARCHITECTURES).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tpudeploy.catalog.families.reading import Config, decoder, depth, whole
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import Experts, LanguageModel, NotCovered
 
 _QWEN2, _QWEN3, _MOE = "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM"

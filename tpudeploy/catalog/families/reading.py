@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import (
     Attention,
     Experts,

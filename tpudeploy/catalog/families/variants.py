@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from tpudeploy.domain.frozen import frozen
 
-
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
     """A model whose shapes are those of `base`. `fields` are what its config.json has beside that of the base."""
 

@@ -4,7 +4,7 @@ A module (`_` for `-`) has `arguments(parser)` and `run(args, context)`, and its
 its operation, or else its own first lines. It is for what only a terminal or a pipeline
 has: live tables, streams, files; or for a command that is no operation.
 
-Why: decision 8 in docs/decisions.md.
+Why: decisions 8 and 11 in docs/decisions.md.
 """
 
 from __future__ import annotations

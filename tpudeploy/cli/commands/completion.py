@@ -14,6 +14,7 @@ import argparse
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
@@ -23,7 +24,6 @@ from tpudeploy.cli.commands import COMMANDS, command
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.parsers import Parser, needs_verb, parser_of, split_verb, takes_value, verbs_of
 from tpudeploy.domain import exits
-from tpudeploy.domain.frozen import frozen
 
 # Each script passes the words up to the cursor. bash breaks words at = and :, so that it passes the line instead.
 _SCRIPTS = {
@@ -108,7 +108,7 @@ _PROFILE_KEYS = re.compile(r"^(?:version|extends):", re.MULTILINE)
 _HEAD = 4096  # characters of a file that show whether it is a profile
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionWord:
     """A word that may follow. `about` describes it, or is ""."""
 

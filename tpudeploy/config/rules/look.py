@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 from tpudeploy.catalog import flags, releases
@@ -13,7 +14,6 @@ from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarN
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.engine import Engine, EngineKind
-from tpudeploy.domain.frozen import frozen
 
 T = TypeVar("T", bool, int, str)
 _KEY_OF_FLAG = {flag: key for key, flag in FLAG_OF_KEY.items()}
@@ -116,7 +116,7 @@ def _setting_of(path: Path, entry: Entry) -> Setting | None:
     return None if is_null(entry.value) else Setting(path=path, at=entry.key, value=plain(entry.value))
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """A flag's value, and the location of its key."""
 

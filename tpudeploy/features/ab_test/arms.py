@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.verify import Verdict, Verification
 from tpudeploy.features.ab_test.experiment import InEffect
@@ -42,7 +42,7 @@ _SAME_SIZE = 0.005  # as `verify` compares predictions; the largest difference b
 _IN_PLACE = {Action.NO_OP, Action.RESTART, Action.UPDATE}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArmFlag:
     """`path` as in `--set`, and the two texts to write after its `=`."""
 

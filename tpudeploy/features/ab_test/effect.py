@@ -11,10 +11,10 @@ Why: decision 47 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import exp, expm1, log, sqrt
 from typing import TypeVar
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.ab_test.experiment import AbFinding, MeasuredEffect
 from tpudeploy.features.benchmark.run import Side
 from tpudeploy.features.benchmark.student import quantile, within
@@ -28,7 +28,7 @@ _APART = 1e-9  # the difference of the arms beside the drift; less is a rounding
 K = TypeVar("K")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatFigure:
     """One figure of one repeat, above zero; `place` is its place in the order."""
 

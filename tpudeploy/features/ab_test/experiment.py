@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.starts import MeasuredStart
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.offer import Point
@@ -21,7 +20,7 @@ class InEffect(StrEnum):
     UNTOLD = "untold"  # no source reports it
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
     """One arm. `value` is written as in `--set PATH=`.
 
@@ -37,7 +36,7 @@ class Arm:
     sheet: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
     """The request of an A/B, and those results that no run holds.
 
@@ -82,7 +81,7 @@ class AbFinding(StrEnum):
     NONE = "no difference"  # no difference was detected
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredEffect:
     """One effect. `a` and `b` are geometric means over repeats; `change` is b/a - 1, `low` to `high` its 95 % interval.
 
@@ -109,7 +108,7 @@ class CacheUse(StrEnum):
     UNKNOWN = "unknown"  # the log does not say
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
     """One measured turn: its run, and how the server that it measured came up.
 
@@ -126,7 +125,7 @@ class Repeat:
     is_inferred: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartRow:
     """One measure of the servers' starts. `a` and `b` are geometric means in seconds, None of no start.
 
@@ -142,7 +141,7 @@ class StartRow:
     finding: AbFinding | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureRow:
     """One measure of one cell. `is_doubted` if one of its figures cannot be trusted."""
 

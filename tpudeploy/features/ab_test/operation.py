@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain import exits
-from tpudeploy.domain.frozen import replace
 from tpudeploy.features.accuracy.operation import COUNT
 from tpudeploy.features.benchmark.bench_operation import Grid, SweepOptions, client_arguments, sweep_arguments
 from tpudeploy.operations.declaration import (

@@ -8,11 +8,11 @@ Cells that are not trusted do not count as long as any cell is trusted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from math import exp, log
 from typing import Any
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.features.ab_test.effect import MARGIN, RepeatFigure, effect, finding, holm
 from tpudeploy.features.ab_test.experiment import (
@@ -57,7 +57,7 @@ _BY_FINDING: Mapping[AbFinding, KeepReason] = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentResult:
     """`overall` is the effect on the measure `decided_by` over all counting cells, or starts; None: too few repeats.
 

@@ -6,6 +6,7 @@ Why: decision 48 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tpudeploy.adapters import records
@@ -21,7 +22,6 @@ from tpudeploy.domain.errors import (
     UsageError,
 )
 from tpudeploy.domain.events import Event
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.state import Attempt
 from tpudeploy.features.ab_test import arms
@@ -47,7 +47,7 @@ from tpudeploy.workspace import Workspace
 _UNBOUND = Bounds()
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Arms:
     """One profile three times: as it is written, and with each of two values at `path`."""
 
@@ -61,7 +61,7 @@ class Arms:
         return self.a if side is Side.A else self.b
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
     """The callbacks of an A/B: before each turn, for each event of a deployment, and as in `Benchmarks.run`.
 
@@ -75,7 +75,7 @@ class Listener:
     on_message: Callable[[str], None] = lambda _text: None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _AbRequest:
     """The arguments of `AbTests.run`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Annotated
 
 from mcp.server.mcpserver import Elicit, ElicitationResult, Resolve
@@ -12,7 +13,6 @@ from tpudeploy.cli.documents import Document
 from tpudeploy.domain.errors import TpudeployError, Unapproved
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.excerpt import plain
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.features.ab_test.experiment import Experiment
 from tpudeploy.features.ab_test.operation import AbResult
@@ -32,7 +32,7 @@ from tpudeploy.text.paint import Paint
 from tpudeploy.views import jsonl
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedExperiment:
     """An A/B that was proposed. `path` is the profile as it was named."""
 

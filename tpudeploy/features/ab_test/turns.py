@@ -10,12 +10,12 @@ experimental designs, Biometrika 38, 1951); and the A/B ends with the arm that u
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.patience import Patience
 from tpudeploy.features.ab_test.experiment import Experiment
 from tpudeploy.features.benchmark.run import Side
@@ -34,7 +34,7 @@ def restarts(now: Side | None, turns: Iterable[Side], then: Side | None) -> int:
     return sum(before is not after or before is None for before, after in pairwise((now, *turns, then)))
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentPlan:
     """The plan of an A/B for its remaining `turns`.
 

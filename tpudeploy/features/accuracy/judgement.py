@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
 
 
@@ -26,7 +26,7 @@ class Judgement(StrEnum):
         }[self]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Paired:
     """The numbers of questions that both servers, only the first, only the second, or neither had right."""
 
@@ -54,7 +54,7 @@ class Paired:
         return _share(self.lost + self.gained, self.questions)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
     """The probability that these questions detect a fall of this share, and the number that detect it 4 times in 5."""
 
@@ -63,7 +63,7 @@ class Power:
     needed: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SheetComparison:
     """The result. `because` is why these sheets cannot show it. `chance` is McNemar's p-value, one-sided and exact.
 

@@ -7,11 +7,11 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.frozen import frozen
 
 _QUESTION = ("question", "prompt")
 _ANSWER = ("answer", "expected", "target")
@@ -27,7 +27,7 @@ _MARKUP = re.compile(r"[*_`$\s.]+|\\boxed\{|\}")
 INSTRUCTION = "Think as long as you need, then end with one line: `Answer: ` and the answer alone."
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One question. `answer` is a number or a few words."""
 
@@ -41,7 +41,7 @@ class Question:
         return f"{self.text}\n\n{INSTRUCTION}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionSet:
     name: str
     questions: tuple[Question, ...]

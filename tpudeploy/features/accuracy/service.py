@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,7 +14,6 @@ from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, NothingSaid, Vll
 from tpudeploy.config.profile import Profile
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.errors import Interrupted, QueryFailed, UsageError
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.features.accuracy import lm_eval, sheet
 from tpudeploy.features.accuracy.questions import (
     ARITHMETIC,
@@ -36,7 +36,7 @@ _LM_EVAL = "lm_eval:"
 _TIMEOUT = 600.0  # seconds without a byte: a question may wait in a queue behind hundreds of others
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedServer:
     """The server to ask. `at_once` is the number of requests that it can run together."""
 
@@ -49,7 +49,7 @@ class ExaminedServer:
     command: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRequest:
     """The questions and how to ask them. None means as the other server was asked, or the default.
 

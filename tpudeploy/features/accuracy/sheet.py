@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpudeploy.domain.errors import RunUnreadable
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.serialization import sealed
 
 FORMAT = "tpudeploy.answers/1"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GradedAnswer:
     """One answer. `said` is the whole text. `problem` is why the server gave none; such an answer is not right.
 
@@ -23,7 +24,7 @@ class GradedAnswer:
     problem: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """The conditions of a test. Only sheets with the same terms can be compared.
 
@@ -36,7 +37,7 @@ class Terms:
     tool: str = "tpudeploy"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
     """The answers of one server. `server` is its command line if it is a deployment of ours.
 

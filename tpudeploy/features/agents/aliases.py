@@ -10,12 +10,11 @@ Why: decision 92 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from tpudeploy.domain.frozen import frozen
 
-
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alias:
     """Another name of a tool. `values` are arguments that it stands for; a call may give others."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from tpudeploy.cli.documents import Document
 from tpudeploy.cli.error_report import bug
 from tpudeploy.domain.errors import Interrupted, StateLocked, TpudeployError, UsageError
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.agents.shortening import size
 
 _MAX_EVENTS = 1000  # events that are kept; older ones are dropped
@@ -24,7 +24,7 @@ _MOMENT = 5.0  # seconds in which an error before the start of the work is detec
 _FOR_THE_STEP = 2.0  # seconds for each operation to end its current step when the server ends
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperationOutcome:
     """The result of an operation: its document, and its error if it failed."""
 

@@ -6,6 +6,7 @@ import functools
 import operator
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from inspect import Parameter, Signature, cleandoc
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,7 +14,6 @@ from mcp.types import ToolAnnotations
 from pydantic import Field, create_model
 
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.agents.answers import ToolDocument
 from tpudeploy.features.agents.project import Opened
 from tpudeploy.features.agents.session import AgentSession, Call, session
@@ -46,7 +46,7 @@ _SEVERAL_PROFILES = frozenset({ArgumentKind.PROFILES, ArgumentKind.VALID_PROFILE
 _JSON_TYPES: dict[str, Any] = {"string": str, "number": float, "integer": int, "boolean": bool, "null": None}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """A call of a tool. `values` are its arguments with the profiles loaded, `paths` the profiles as it names them.
 

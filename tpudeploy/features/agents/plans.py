@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from tpudeploy.domain.errors import Unapproved
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.plan import Action, Change, Plan
 from tpudeploy.planning.plan_print import plan_print
 
@@ -58,7 +58,7 @@ class EntryStore(Generic[T]):
             return self._entries.get(id_)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPlan:
     """A stored plan. `paths` are its profiles as they were named. The plan's source is its id, as for a saved plan."""
 

@@ -6,12 +6,12 @@ import argparse
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 
 from tpudeploy.adapters.files import read_file
 from tpudeploy.cli.context import Context, OpenedProjects
 from tpudeploy.config.reader import MAX_BYTES
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.loading import Profile, is_name
 from tpudeploy.ports import Clock
 from tpudeploy.workspace import Workspace
@@ -27,7 +27,7 @@ def with_values(sets: Sequence[str]) -> argparse.Namespace:
     return argparse.Namespace(overlays=[], sets=list(sets))
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
     """The context, workspace and profiles of one call. `names` are deployments that it names without a profile."""
 
@@ -43,7 +43,7 @@ class Opened:
         return profile
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """A server's folder. `clock` creates a clock for each call, because stopping a run stops its clock for good."""
 

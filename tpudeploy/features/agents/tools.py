@@ -7,11 +7,11 @@ invalid profiles, or keep or start something.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import cleandoc
 from typing import Any
 
 from tpudeploy.cli.documents import Document
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.feature_table import modules
 from tpudeploy.features.agents import answers, writing
 from tpudeploy.features.agents.aliases import other_names
@@ -32,7 +32,7 @@ from tpudeploy.text.paint import Paint
 from tpudeploy.views.plan import plan as view
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     does: Callable[..., Any]
     title: str

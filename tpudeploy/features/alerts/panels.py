@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.metrics.advice import KV_CACHE_FULL
 
 # Selectors by the dashboard's variables: for an engine's metrics, and for a process's, which have no model's name.
@@ -29,7 +29,7 @@ class PanelLimit(StrEnum):
     BATCH = "max_num_seqs"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
     """`lines` maps a legend to PromQL. `unit` is Grafana's name. `limit` is a number, or a value of the profile.
 
@@ -45,7 +45,7 @@ class Panel:
     of_completions: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PanelRow:
     title: str
     panels: tuple[Panel, ...]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.alerts.watched import SCRAPE_SECONDS, WAITING_SECONDS, Watched
 from tpudeploy.metrics.advice import KV_CACHE_FULL
 
@@ -18,7 +18,7 @@ class AlertSeverity(StrEnum):
     CRITICAL = "critical"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     """An alert rule. `expr` is PromQL and must be true for `held_seconds`. Texts may contain Prometheus' templates."""
 

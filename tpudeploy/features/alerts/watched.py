@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.task import TASKS
 from tpudeploy.features.benchmark.recommendation import Aim, OperatingPoint
 from tpudeploy.features.benchmark.run import Cell, Run
@@ -28,7 +28,7 @@ TTFT_EDGES = (
 ROOM = 1.5
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
     """A deployment to watch. `job` is the label of its scrape, `model` the label that its engine sets.
 
@@ -92,7 +92,7 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TtftTarget:
     """A limit for first tokens. `measured` is the time that 95 of 100 of them took in `cell`.
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from annotated_types import Le
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.runs_operation import BenchmarkRun, Runs
 from tpudeploy.features.benchmark.store import find_run, stored_runs
 from tpudeploy.operations.arguments import Agents, Arg, Counts, Seconds
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 Contents: TypeAlias = "Mapping[str, bytes] | str | PathLike[str] | Iterable[str | PathLike[str]]"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAddress:
     """A server to measure by its URL, without a profile.
 
@@ -45,7 +44,7 @@ class ServerAddress:
     api_key: str | None = field(default=None, repr=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
     """The cells to measure: each combination of these. None is the default of the command."""
 
@@ -70,7 +69,7 @@ class Cells:
     ] = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SweepOptions(Cells):
     """What to measure, and how. None is the default of the command.
 
@@ -322,7 +321,7 @@ def driver_named(name: str | None, *, window_seconds: float | None = None) -> Dr
     return Driver(name)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
     """The cells of a sweep that names no others."""
 

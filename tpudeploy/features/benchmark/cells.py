@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
-from tpudeploy.domain.frozen import replace
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.roofline import Roofline
 from tpudeploy.features.benchmark.run import Cell, CellStatus, Evidence, Figures, Spread

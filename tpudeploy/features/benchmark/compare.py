@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import log2
 
 from tpudeploy import catalog
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.frozen import replace
 from tpudeploy.features.benchmark.comparison import Comparison, ComparisonRow, Scaling
 from tpudeploy.features.benchmark.offer import Load, Point
 from tpudeploy.features.benchmark.run import Cell, Driver, Run

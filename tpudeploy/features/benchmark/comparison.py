@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.run import Cell, Figures, Run, Subject
 
@@ -62,7 +62,7 @@ def _per_usd(figures: Figures, usd_per_hour: float | None) -> float | None:
     return figures.output_tokens_per_second * _HOUR / usd_per_hour
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
     """One cell of each run, None where a run has none."""
 
@@ -70,7 +70,7 @@ class ComparisonRow:
     cells: tuple[Cell | None, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
     """The gain of more chips: the `ratio` of the best throughputs, for `chips` times the chips.
 
@@ -85,7 +85,7 @@ class Scaling:
     is_doubted: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """The compared runs. `bests` has each run's cell with the most requests per second, trusted cells first.
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from itertools import islice
 from math import isfinite
-
-from tpudeploy.domain.frozen import frozen
 
 _SEPARATORS = (",", ";", "\t")
 _MOST_ROWS = 100_000
 _UNKNOWN = frozenset({"", "-", "n/a", "na", "none", "null", "nan", "inf", "-inf"})
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CsvRow:
     """A row by the names of its columns, which are in `line` of the file."""
 

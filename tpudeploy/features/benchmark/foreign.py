@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isfinite
 from typing import Any
 
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.features.benchmark import gke_quickstart
 from tpudeploy.features.benchmark.csv_table import CsvRow, csv_table
 from tpudeploy.features.benchmark.gke_quickstart import QuickstartRow
@@ -37,7 +36,7 @@ _LONGEST_TABLE = 32 << 20  # characters: more than 100,000 rows of any client
 _GUIDELLM_NAMES = {"mean": "mean", "deviation": "std_dev", "p50": "median", "most": "max"}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignCell:
     """One cell of another client. `model` is the served name, or "" where the file does not say.
 
@@ -49,7 +48,7 @@ class ForeignCell:
     point: Point
     figures: Figures | None
     why: str = ""
-    evidence: Evidence = Evidence()
+    evidence: Evidence = field(default=Evidence())
     model: str = ""
     seconds: float | None = None
     errors: Mapping[str, int] = field(default_factory=dict)
@@ -655,7 +654,7 @@ def _quickstart_cell(row: QuickstartRow) -> ForeignCell | None:
     )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """`matches` and `read` get the JSON tree; `read` raises ValueError, KeyError or TypeError for a damaged file.
 

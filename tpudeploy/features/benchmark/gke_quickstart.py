@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tpudeploy import catalog
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.csv_table import CsvRow
 
 TITLE = "GKE Inference Quickstart"
@@ -45,7 +45,7 @@ _NUMBERS: Sequence[str] = ("output_rate", "requests_rate", "ntpot", "ttft", "inp
 _MS = 1e-3
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuickstartRow:
     """One measurement: rates per second, latencies in seconds, lengths in tokens. None and "" are unknown.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
-
-from tpudeploy.domain.frozen import frozen
 
 Load: TypeAlias = tuple[int | None, int | None]  # tokens of a prompt and of an answer; None: unknown
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """One cell: this many streams at once, each asking again as soon as it is answered, with prompts of one length.
 
@@ -38,7 +37,7 @@ class Point:
         return self.output_tokens or 0, self.context_tokens or 0, self.concurrency or 0
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     """The work of the client for one cell.
 
@@ -59,7 +58,7 @@ class Offer:
     vocabulary: int | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
     """One request. Times are seconds of the client's own clock; `arrivals` has one for each piece of the stream.
 
@@ -77,7 +76,7 @@ class RequestRecord:
     error: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """The client's observations of one cell, and its own load.
 

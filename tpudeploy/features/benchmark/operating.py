@@ -8,8 +8,8 @@ nearly all there is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from tpudeploy.domain.frozen import replace
 from tpudeploy.features.benchmark.offer import Load
 from tpudeploy.features.benchmark.recommendation import Aim, OperatingPoint
 from tpudeploy.features.benchmark.run import Cell, Run

@@ -6,14 +6,14 @@ whatever follows. All ids have the same number of digits, so every request of a 
 
 from __future__ import annotations
 
-from tpudeploy.domain.frozen import frozen
+from dataclasses import dataclass
 
 _OWN = 8  # unique tokens at the beginning of a prompt: 20,000^8 exceeds every seed and number of requests
 _COUNTED = 2**40
 _WORD = 2**64
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ids:
     """The token ids of prompts: `count` of them from `first` on, all with the same number of digits."""
 
@@ -44,7 +44,7 @@ def ids_within(vocabulary: int | None) -> Ids:
     return max(by_digits, key=lambda ids: ids.count)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prompts:
     """The prompts of one cell as JSON text. `rest` is the same for all of them, so it is made once."""
 

@@ -7,9 +7,9 @@ the two was copied.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from tpudeploy import catalog
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.features.benchmark.cells import judge_cell
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.roofline import Roofline, roofline
@@ -87,7 +87,7 @@ def _mean(value: float | None) -> Spread | None:
     return Spread(count=None, mean=value, deviation=None, p50=None, p90=None, p95=None, p99=None, most=None)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedCell:
     """One cell of a published table. Missing values are None."""
 
@@ -101,7 +101,7 @@ class PublishedCell:
     tpot_mean_seconds: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
     """A published table. `id` is its name on the command line. `accelerator_type` is "" for other hardware.
 

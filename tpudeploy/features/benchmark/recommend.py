@@ -9,6 +9,7 @@ Why: decisions 37 and 93 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from tpudeploy import catalog
@@ -17,7 +18,6 @@ from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Severity
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.features.benchmark.recommendation import HOURS_PER_MONTH, Basis, Choice, Recommendation, Workload
 from tpudeploy.features.benchmark.run import Cell, Driver, Run, Spread
@@ -373,7 +373,7 @@ def _sized_settings(way: SizingRemedy, provisioning: str) -> dict[str, Json]:
     return {**settings, "placement.provisioning": [provisioning]} if provisioning else settings
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Cost:
     """The most that a profile costs in a month at list prices, and what keeps it within a budget.
 

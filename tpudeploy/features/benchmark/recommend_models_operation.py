@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from os.path import normpath
 from typing import TYPE_CHECKING, Annotated
 
 from tpudeploy.domain import exits
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import ConfigError, UsageError
-from tpudeploy.domain.frozen import replace
 from tpudeploy.features.benchmark.recommend_operation import WORKLOAD, recommended, workload_of
 from tpudeploy.features.benchmark.recommendation import ModelRecommendation, Workload
 from tpudeploy.features.benchmark.store import stored_runs

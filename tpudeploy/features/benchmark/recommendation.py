@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Json
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.run import Cell
 
 HOURS_PER_MONTH = 730.0
@@ -18,7 +18,7 @@ class Aim(StrEnum):
     THROUGHPUT = "throughput"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperatingPoint:
     """A measured cell to run at; `rule` is the sentence by which it was found."""
 
@@ -27,7 +27,7 @@ class OperatingPoint:
     rule: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """`users` requests at once, each with these numbers of prompt and output tokens. None: any.
 
@@ -49,7 +49,7 @@ class Basis(StrEnum):
     MODELED = "modeled"  # the size model, which knows memory and nothing of speed
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """A setup that would serve it. `settings` are the keys of a profile, by dotted path.
 
@@ -87,7 +87,7 @@ class Choice:
         return not self.is_checked, self.usd_per_month is None, self.usd_per_month or 0.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
     """`choices` best first. `refused`: a reason for each option that is not among the choices.
 
@@ -102,7 +102,7 @@ class Recommendation:
     is_sized: bool = True
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRecommendation:
     """The best choice for one model: that of a profile in `file`, or one named by its id, where `file` is "".
 

@@ -7,12 +7,13 @@ one above the limit of `benchmark.cells` has never been seen of a real server.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpudeploy import catalog
 from tpudeploy.catalog import families
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel, NotCovered
 from tpudeploy.features.benchmark.run import Figures, Subject
 from tpudeploy.sizing.numbers import ITEMSIZE, itemsize
@@ -22,7 +23,7 @@ _FLOPS = 2  # for each parameter and token: a multiplication and an addition
 _TERA, _GIGA = 1e12, 1e9
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Roofline:
     """A model on the `devices` of one tensor-parallel rank, and the number of such `ranks`."""
 

@@ -7,10 +7,9 @@ something cannot be true.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.starts import MeasuredStart
 from tpudeploy.features.benchmark.offer import Point
 
@@ -73,7 +72,7 @@ class Driver(StrEnum):
         return self in {Driver.GKE_QUICKSTART, Driver.PUBLISHED}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
     """The spread of `count` samples. Quantiles lie between the two nearest samples. None: the source does not say."""
 
@@ -97,7 +96,7 @@ class Spread:
         return self.mean if self.p95 is None else self.p95
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """The figures of a cell: latencies of every request but each stream's first, rates of the window alone.
 
@@ -123,7 +122,7 @@ class Figures:
     e2e_seconds: Spread | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """The evidence for or against the figures; None where it is unknown.
 
@@ -147,7 +146,7 @@ class Evidence:
     ADDED_LATER = frozenset({"answers"})
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """The result of a driver for one offer. `is_cut`: its time ended before there were figures.
 
@@ -161,7 +160,7 @@ class Measured:
     is_cut: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """`at_once` is how many such requests the engine can run together, where that is known.
 
@@ -193,7 +192,7 @@ class Cell:
         return None if self.figures is None else self.figures.ttft_seconds
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Slo:
     """A request keeps it whose TTFT and TPOT are not above these, in seconds; None: any will do."""
 
@@ -201,7 +200,7 @@ class Slo:
     tpot_seconds: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """The bounds of one command: seconds of measuring, and the most that the slice may cost, in USD. None: no bound."""
 
@@ -209,7 +208,7 @@ class Bounds:
     usd: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """The server that was measured: enough to recognize it, and to distinguish it from another.
 
@@ -247,7 +246,7 @@ class Subject:
         return f"{len(self.replicas)} x {self.accelerator_type}" if self.replicas else self.accelerator_type
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """Which cells, in the order to run them, and how.
 
@@ -265,7 +264,7 @@ class Sweep:
     ADDED_LATER = frozenset({"is_whole_window"})
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """A run's place in an A/B: the experiment's id, counted from 0."""
 
@@ -274,7 +273,7 @@ class Turn:
     side: Side
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One sweep over one subject. Cells come in the order in which they ended; a point has one cell at most.
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.domain.errors import RunUnreadable
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.features.benchmark.run import Cell, Run
 from tpudeploy.serialization.typed import read

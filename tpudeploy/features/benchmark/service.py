@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -16,7 +17,6 @@ from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.config.profile import Profile
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.errors import CloudError, Interrupted, QueryFailed, StateError, UsageError
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.metrics import Counters
 from tpudeploy.domain.names import address
 from tpudeploy.domain.router import Router

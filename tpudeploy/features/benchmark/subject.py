@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 
 from tpudeploy.catalog import families
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.state import Attempt
 from tpudeploy.features.benchmark.roofline import Roofline
 from tpudeploy.features.benchmark.run import Subject
@@ -22,7 +21,7 @@ from tpudeploy.reconcile import prices
 _MAY_CHANGE = {"engine", "usd_per_hour"}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """The subject of a run, and the facts that show which figures are possible.
 

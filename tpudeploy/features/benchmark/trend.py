@@ -9,9 +9,9 @@ nightly run is to show.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import expm1, log, sqrt
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.run import Run
@@ -24,7 +24,7 @@ MEASURES = (Measure.OUTPUT, Measure.TTFT, Measure.TPOT)
 _CONFIDENCE = 0.95
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrendRow:
     """One figure of a run to the level of the earlier ones, less 1, with its prediction interval.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.report.article import ArticleSection, ArticleServer, ArticleTable, sections
 from tpudeploy.features.benchmark.run import Cell, Run
@@ -15,7 +15,7 @@ from tpudeploy.features.campaign.progress import Board, CellPlace, CellProgress
 from tpudeploy.features.campaign.record import CampaignRecord
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignCell:
     """One measured cell, as programs read it. `run` is the id of the run that has all of it."""
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import inf
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.availability import Quota
 from tpudeploy.domain.deployment import Candidate, Deployment
 from tpudeploy.domain.facts import POOLS, UNLIMITED, Facts, Unknown
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.planning.quota import QuotaTable
 
 QuotaOf = Callable[[str | None, Iterable[Backend]], Facts]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChipLimits:
     """The chips of all lanes `together`, and those of each generation. None, or an absent generation: no limit.
 
@@ -36,7 +35,7 @@ class ChipLimits:
         return limit is None or not own or chips + sum(own) <= limit
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaReading:
     """Google's quota for lanes. `most` is the largest quota of a slice in one place, by lane; `unknown` the reasons."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -22,7 +23,6 @@ from tpudeploy.config.translate import translate
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Effect
 from tpudeploy.features.benchmark.cells import grid as cells_of
 from tpudeploy.features.benchmark.offer import Point
@@ -40,7 +40,7 @@ _FORM = "version: 1, name: gemma, base: base.yaml, slices: [v6e-1, v6e-4]"
 _OWN = ("name", "version", "extends", "replicas", "router", "scale", "lifecycle", "budget", "notify")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GridAxis:
     """One list: the path of the profile that it varies, its values, where they stand, and where the list does."""
 
@@ -50,7 +50,7 @@ class GridAxis:
     at: Location | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Combination:
     """One value of each axis, by its path, and where each stands."""
 
@@ -73,7 +73,7 @@ class Combination:
         return tuple(f"{path}={json.dumps(value)}" for path, value in self.values.items())
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignGrid:
     """A grid that was read. `file` is its name, `text` its content."""
 

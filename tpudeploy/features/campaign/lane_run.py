@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.events import Event
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.plan import Action
 from tpudeploy.features.accuracy.service import AccuracyTests, QuestionRequest
 from tpudeploy.features.benchmark.offer import Point
@@ -39,7 +39,7 @@ _STOPS_LANE = (
 _NEW_SLICE = {Action.CREATE, Action.REPLACE}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneReport:
     """What a lane tells its campaign, from the lane's own thread."""
 
@@ -52,7 +52,7 @@ class LaneReport:
     on_answers: Callable[[LaneTurn, CampaignAnswers], None]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneTask:
     """A lane to run. `end` gives the minutes of a new slice, or None if the budget has no room for it any more.
 
@@ -72,7 +72,7 @@ class LaneTask:
     prove: Callable[[], None]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneOutcome:
     """Why turns of a lane are left, or "". `waits`: the budget may have room once other slices are gone."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 
 from tpudeploy.domain.deployment import Json
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.plan import Effect
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.campaign.chip_limits import ChipLimits
@@ -36,7 +36,7 @@ _ENDLESS = 10**6  # minutes
 _ENOUGH = 1.3  # times the likely duration: a lane that is cut off starts cold again
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignServer:
     """One combination of the grid: `values` by their paths, and the lane whose slice it runs on.
 
@@ -58,7 +58,7 @@ class CampaignServer:
     impossible: tuple[tuple[Point, str], ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneTurn:
     """A server's place in its lane, with the loads that remain. `repeat` counts from 1."""
 
@@ -67,7 +67,7 @@ class LaneTurn:
     points: tuple[Point, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignLane:
     """A slice and its turns. Prices are per hour of the whole slice, likely and at most; None where unknown.
 
@@ -85,7 +85,7 @@ class CampaignLane:
     turns: tuple[LaneTurn, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CellTimes:
     """How long one cell is measured: its window, and whether that is the whole or the most. `asks`: questions too."""
 
@@ -102,7 +102,7 @@ class CellTimes:
         return self.window * _WORST_CELL
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneNeed:
     """What a lane takes until its turns are over, in seconds from its grant, and in USD. USD are None if unknown."""
 
@@ -118,7 +118,7 @@ class LaneNeed:
         return ceil(self.most_seconds / _MINUTE)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneStart:
     """A lane that may start now, and the minutes after which its slice ends."""
 
@@ -126,7 +126,7 @@ class LaneStart:
     end_minutes: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneRoom:
     """The lanes that run, their limits, the USD that are free, None without a limit, and the minutes until the end."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.run import Cell, Run
 
 ServerTurn: TypeAlias = tuple[str, int]  # a server's key, and which of the repeats
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredCell:
     """A cell, and the run that has it."""
 

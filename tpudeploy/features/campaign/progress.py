@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.offer import Point
 
 
@@ -26,7 +25,7 @@ class CellProgress(StrEnum):
 CellPlace: TypeAlias = tuple[str, Point, int]  # a server's key, a load, and which of the repeats
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignEvent:
     """A change of one server or one cell. `point` is None where it is about the server. `text` says why, or "".
 
@@ -47,7 +46,7 @@ class CampaignEvent:
     seconds_left: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
     """The state of every cell, and the rate of those that are measured."""
 

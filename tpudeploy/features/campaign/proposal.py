@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tpudeploy import catalog, loading
@@ -14,7 +15,6 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
 from tpudeploy.domain.errors import ConfigError, UsageError
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.features.accuracy.service import QuestionRequest, check_questions
 from tpudeploy.features.benchmark.bench_operation import WINDOW
 from tpudeploy.features.benchmark.cells import feasible
@@ -51,7 +51,7 @@ _OWN = (
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GridObstacle:
     """Why a combination cannot run. `at` is the value in the grid that it is about."""
 
@@ -60,7 +60,7 @@ class GridObstacle:
     at: Location | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignPlan:
     """What a campaign will do: the turns that remain, in lanes, with what they need.
 
@@ -121,7 +121,7 @@ class CampaignPlan:
         return room if most is None else min(most, room)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
     """A combination with its profile and what sizing says of it. `why` it cannot run, or ""."""
 
@@ -189,7 +189,7 @@ def propose(
     return plan
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _SizedGrid:
     """A grid as sizing sees it: the lanes that can run, and what cannot."""
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.accuracy.sheet import Sheet
 from tpudeploy.features.benchmark.offer import Point
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignAnswers:
     """How many of the questions a server answered right. `digest` is that of the questions."""
 
@@ -25,7 +24,7 @@ class CampaignAnswers:
         return cls(source=source, digest=sheet.terms.digest, count=len(graded), right=sum(map(bool, graded)))
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedServer:
     """A server as its grid had it: enough to report on it without the grid. `values` are texts by their paths."""
 
@@ -39,7 +38,7 @@ class RecordedServer:
     repeats: int = 1
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignRecord:
     """`ends` is the end of each deployment that was ever requested, `failures` why a server has no figures, by its key.
 

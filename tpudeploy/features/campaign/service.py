@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock, RLock
 
@@ -21,7 +22,6 @@ from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
 from tpudeploy.domain.events import Event, Warned
 from tpudeploy.domain.facts import ApiFacts, Facts, Unknown
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.engine.session import cost_since, holding_lock, states_by_name
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.report.labels import text_of
@@ -48,7 +48,7 @@ _SPENT_EVERY = 30.0  # seconds between two reads of the ledger for the display
 _RENEWED_EVERY = 120.0  # seconds; the lock of a run that is silent for a quarter of an hour is taken over
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignListener:
     """The callbacks of a campaign, from several threads: events of its deployments, and its own progress."""
 
@@ -56,7 +56,7 @@ class CampaignListener:
     on_progress: Callable[[CampaignEvent, Board], None] = lambda _event, _board: None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _CampaignRequest:
     """The arguments of `Campaigns.run`."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +19,6 @@ from tpudeploy.cli.documents import Document
 from tpudeploy.config.trust import TRUSTED
 from tpudeploy.domain.errors import Unapproved, UsageError
 from tpudeploy.domain.events import Event
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.features.accuracy.questions import ARITHMETIC
 from tpudeploy.features.agents import answers
 from tpudeploy.features.agents.consent import (
@@ -42,7 +42,7 @@ from tpudeploy.operations.declaration import Operation
 from tpudeploy.views import jsonl
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedCampaign:
     """A campaign that was proposed."""
 

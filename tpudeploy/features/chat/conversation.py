@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from typing import Final
-
-from tpudeploy.domain.frozen import frozen, replace
 
 _MOST_TEMPERATURE: Final = 2.0
 _DECIMAL = re.compile(r"[0-9](\.[0-9]{1,6})?")
@@ -19,7 +18,7 @@ HELP: Final = """\
 /exit             end, as Ctrl-D does. Ctrl-C stops an answer."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatTurn:
     """A question and its answer, as far as it came."""
 
@@ -27,7 +26,7 @@ class ChatTurn:
     answer: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
     """What was said, and the settings for the next answer. `temperature` is None for the server's own."""
 
@@ -54,7 +53,7 @@ class Conversation:
         return replace(self, turns=(*self.turns, ChatTurn(question=question, answer=answer)))
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandReply:
     """What a line with a slash does: the conversation after it, and what is printed. `ends`: it was /exit."""
 

@@ -9,6 +9,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from tpudeploy.domain.budget import EngineSettings
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.engine import Engine
 from tpudeploy.domain.errors import QueryFailed, UsageError
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.pins import Pins
 from tpudeploy.features.compile import CompiledGraph
 from tpudeploy.features.compile.compiled import Compiled

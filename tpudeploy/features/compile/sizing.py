@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy import loading
 from tpudeploy.catalog.families import answers
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.errors import QueryFailed, UsageError
-from tpudeploy.domain.frozen import replace
 from tpudeploy.features.compile import program_bytes
 from tpudeploy.features.compile.compiled import Compiled
 from tpudeploy.features.compile.rows import compact

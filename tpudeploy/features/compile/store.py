@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpudeploy.adapters.files import read_file
 from tpudeploy.adapters.state import disk
 from tpudeploy.domain.errors import QueryFailed, TpudeployError, UsageError
-from tpudeploy.domain.frozen import replace
 from tpudeploy.features.compile import CompiledGraph
 from tpudeploy.features.compile.compiled import Compiled
 from tpudeploy.features.compile.engine_process import read_row

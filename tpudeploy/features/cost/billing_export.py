@@ -10,11 +10,11 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
 
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.orphans import OwnerMark, mark_in
 
@@ -26,7 +26,7 @@ _HINT = "docs/how-to/what-will-this-cost.md has the query whose result is read."
 _CHIPS = ("tpu", "dws defined duration v")  # how the descriptions of TPU SKUs begin, as in the billing catalog
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BilledRow:
     """One row: what was billed between two moments, in USD before credits, and the credits by their type.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import SliceName, address
 from tpudeploy.features.cost.billing_export import BilledRow
 from tpudeploy.reconcile.spend import Charge
@@ -41,7 +41,7 @@ _CREDITS = {
 _REGULAR = "regular"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CostDifference:
     """What one slice, or one replica where the rows have no names, costs by the ledger and by the export, in USD.
 
@@ -54,7 +54,7 @@ class CostDifference:
     causes: Mapping[str, float]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedCosts:
     """The differences between two moments, which are those of the export; the largest first."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.ledger import LedgerLine
 from tpudeploy.reconcile.spend import Charge
 
@@ -27,7 +27,7 @@ class Grouping(StrEnum):
 _LABEL = "label:"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpendRow:
     """What one group cost until now, and what of it still runs.
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.errors import QueryFailed, UsageError
-from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from tpudeploy.loading import Profile
@@ -23,7 +23,7 @@ _TIMEOUT = 60.0  # seconds to the next piece; the whole answer has 0.1 s more fo
 _ROLES = {"system", "user", "assistant"}
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PageQuestion:
     """A question with the conversation before it. `messages` have a role and content."""
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import floor, inf, isfinite
 from typing import Any
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.metrics import EngineFigures, Histogram
 
 DAY, HOUR = 86_400.0, 3600.0
@@ -23,7 +22,7 @@ _MILLISECONDS = 1000.0
 Buckets = Mapping[float, float]  # how many samples were within a bound, and above the bound before it
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRow:
     """What one reading found at the time `at`, of all servers together. None: unknown.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from tpudeploy.config.tokens import masked
 from tpudeploy.config.trust import looks_secret
 from tpudeploy.domain.deployment import Json
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.text.words import value
@@ -16,7 +16,7 @@ from tpudeploy.text.words import value
 _MOST = 12
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecentChange:
     """One change. `at` is in seconds since the epoch, `by` the operation and its user, "" where no state says it."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.metrics import EngineFigures
 from tpudeploy.features.benchmark.roofline import Roofline
 from tpudeploy.features.diagnosis.findings import ServerEvidence, ServerFinding, Weight, findings
@@ -14,7 +14,7 @@ from tpudeploy.metrics.advice import Budget
 from tpudeploy.text.words import latency
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerExamination:
     """One server. `figures` are numbers by name, in seconds or counts; `texts` are the same in words.
 

@@ -8,9 +8,9 @@ measured single-user steps of Gemma 4 E2B (1.4 to 1.7 times) and the eight-user 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.roofline import Roofline
 from tpudeploy.features.diagnosis.window import ServingWindow
 from tpudeploy.metrics.advice import (
@@ -41,7 +41,7 @@ class Weight(StrEnum):
     NOTE = "note"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFinding:
     """One finding. `evidence` has the figures it is from, `remedy` what to do."""
 
@@ -51,7 +51,7 @@ class ServerFinding:
     remedy: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerEvidence:
     """What the rules judge: a window of a server, what is known of its memory, and the bounds of its chips."""
 

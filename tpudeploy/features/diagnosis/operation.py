@@ -7,10 +7,10 @@ draft by the served model, which is marked as one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.features.diagnosis.changes import RecentChange
 from tpudeploy.features.diagnosis.examination import ServerExamination
 from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, CommandForm, Operation, profile
@@ -124,7 +124,7 @@ def diagnose(
     )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DraftRequest:
     """What a draft is about. `silent` are the logs of servers that do not answer.
 

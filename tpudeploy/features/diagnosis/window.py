@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.metrics import EngineFigures, Histogram, Spent
 
 _COUNTS = (
@@ -13,7 +13,7 @@ _COUNTS = (
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServingWindow:
     """`before` and `now` are the two looks, `seconds` apart; `within` has the counts of this time beside today's queue.
 

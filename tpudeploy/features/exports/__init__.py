@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen
 
 _WIDTH = 116
 
@@ -19,7 +19,7 @@ def missing_rules(deployment: Deployment) -> Iterator[str]:
         yield "scale: the number of replicas is fixed here; `tpudeploy apply -watch` changes it by vLLM's own metrics."
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
     """`body` is the file without its head. `missing` says what the tool cannot express, one sentence each."""
 

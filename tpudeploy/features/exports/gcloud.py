@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Provisioning
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.slices import SliceRequest
 from tpudeploy.features.exports import Export, missing_rules
 from tpudeploy.node.node_facts import SCRIPT_KEY
@@ -114,7 +114,7 @@ def _queued_resource_flags(request: SliceRequest, _body: Mapping[str, Any]) -> I
     yield from _text_flags(request)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Group:
     """A command group of gcloud, and how its flags are named. `sets_disk_size`: one of them sets the boot disk's."""
 

@@ -11,11 +11,11 @@ memory. None was applied to a real cluster.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.domain.deployment import Candidate, Container, Deployment, Provisioning
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.features.exports import Export, missing_rules
 from tpudeploy.node.serving import command, server

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from tpudeploy.adapters.google.request_body import request_body
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import ConfigError
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.slices import SliceRequest
 from tpudeploy.features.exports.gcloud import export_gcloud
 from tpudeploy.features.exports.gke import export_gke

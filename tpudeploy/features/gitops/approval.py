@@ -13,8 +13,8 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Goal, Plan
 from tpudeploy.features.gitops.forge import Comment, Pipeline, PullRequest
 from tpudeploy.planning.plan_print import (
@@ -33,7 +33,7 @@ _VERSION = 2
 _SIGNATURE_LENGTH = 32  # hexadecimal digits, 128 bits: a commit status has 140 characters
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
     """The hidden first line of a text of ours. `about` is the verb of `ci`; `label` distinguishes several.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.text.words import plain
 
 _TICKS = re.compile(r"`+")
@@ -55,7 +55,7 @@ _CUT = "> [!NOTE]\n> Truncated, because of the forge's size limit. The run's log
 _MORE = "… (truncated)"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """A part of a text. If `can_go`, its `title` may replace it; otherwise it may be truncated after a line."""
 
@@ -64,7 +64,7 @@ class Part:
     can_go: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
     """A text within its limit. `is_whole` is True if nothing was left out."""
 

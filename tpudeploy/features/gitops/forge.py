@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-
-from tpudeploy.domain.frozen import frozen
 
 
 class Host(StrEnum):
@@ -14,7 +13,7 @@ class Host(StrEnum):
     GITLAB = "gitlab"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequest:
     """The pull request that a plan is for. The head commit is the last commit of its own branch."""
 
@@ -23,7 +22,7 @@ class PullRequest:
     head_commit: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
     """The CI run that we are part of; all fields are empty outside of one.
 
@@ -42,7 +41,7 @@ class Pipeline:
     run_url: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
     """A comment. `updated_at` is the time of its last edit or its creation, as the forge writes it."""
 
@@ -53,7 +52,7 @@ class Comment:
     updated_at: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Issue:
     number: int
     author: str
@@ -70,7 +69,7 @@ class CommitState(StrEnum):
     PENDING = "pending"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitStatus:
     """A commit status. `context` names its source. `summary` is one line."""
 
@@ -80,7 +79,7 @@ class CommitStatus:
     url: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignedPlan:
     """The files of a `ci plan`: the one with its signature, and the plan as displayed."""
 

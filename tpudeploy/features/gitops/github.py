@@ -9,6 +9,7 @@ Why: decision 29 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -19,7 +20,6 @@ import tenacity
 from tpudeploy.adapters.http_budget import Budget
 from tpudeploy.adapters.requests_budget import limit
 from tpudeploy.domain.errors import ForgeError, ForgeFault
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.strict_json import parse
 from tpudeploy.features.gitops.forge import Comment, CommitState, CommitStatus, Issue, PullRequest
 from tpudeploy.ports import Clock

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tpudeploy.cli import options
 from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.cli.operation_command import add_options, option_values
 from tpudeploy.domain import errors, exits
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.gitops import pipeline as adapter
 from tpudeploy.features.gitops import service
 from tpudeploy.features.gitops.approval import Marker
@@ -135,7 +135,7 @@ def _proposed_flag(args: argparse.Namespace, context: Context, run: PipelineRun,
     return f"{path}={','.join(values)}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """A result to publish: what was measured of which deployment, one line about it, and how the job ends."""
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tpudeploy.cli.context import Context
@@ -13,7 +14,6 @@ from tpudeploy.cli.error_report import report_error
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import errors
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Plan
 from tpudeploy.features.gitops import pipeline as adapter
 from tpudeploy.features.gitops import service
@@ -28,7 +28,7 @@ _GITHUB = "https://api.github.com"
 _CALL = 30.0  # seconds
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRun:
     """A run of a pipeline. `forge` is None without a repository or token, and for a pull request from a fork."""
 

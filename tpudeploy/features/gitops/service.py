@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tpudeploy import loading
@@ -10,7 +11,6 @@ from tpudeploy.config.profile import Profile
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import CheckFailed, ConfigError, TpudeployError, Unapproved
 from tpudeploy.domain.events import Event
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.plan import Action, Goal, Plan, stopped_by
 from tpudeploy.features.gitops import approval, issue, markdown
 from tpudeploy.features.gitops.approval import Marker
@@ -34,7 +34,7 @@ _MERGING_APPLIES = "Merging applies this plan, if it is still the same then."
 _CUT_SHORT = "Merging applies nothing: the comment cannot show the whole plan."
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanProposal:
     """The texts of `ci plan`. `comment` fits the forge's limit and has the marker; `summary` may be longer.
 

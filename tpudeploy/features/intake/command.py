@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.frozen import replace
 
 if TYPE_CHECKING:
     from tpudeploy.features.intake.operation import DraftedProfile

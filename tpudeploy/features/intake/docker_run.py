@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.intake.shell import Word
 from tpudeploy.features.intake.source import Stop
 
@@ -58,7 +58,7 @@ _WITH_VALUE = frozenset(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerOptions:
     """A container as a command starts it. `options` are those with a value, by long name, each as often as written."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tpudeploy.catalog import flags
@@ -12,7 +13,6 @@ from tpudeploy.catalog._spelling import ValueType
 from tpudeploy.catalog.flags import Flag, Style
 from tpudeploy.config.keys import FLAG_OF_KEY
 from tpudeploy.config.nodes import dotted
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.intake.shell import Word
 from tpudeploy.features.intake.source import Note
 
@@ -31,7 +31,7 @@ _NO_FLAG = frozenset({"model", "model-tag"})
 _INTEGER, _NUMBER = re.compile(r"[+-]?[0-9]+"), re.compile(r"[+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineArguments:
     """What `vllm serve` is told. `settings` are values by canonical name of the flag, `words` where each stands."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.config.nodes import MapNode, Node, ScalarNode
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.intake import tree
 from tpudeploy.features.intake.draft import ProfileDraft
 from tpudeploy.features.intake.launch import container_arguments, find_launches, shell_text
@@ -40,7 +40,7 @@ _CONTAINER_KEYS: Mapping[str, str] = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerWorkload:
     """A workload with a container that serves. `pod` is the specification that lists it."""
 

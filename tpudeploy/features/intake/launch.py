@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.features.intake.docker_run import PROGRAMS, ContainerOptions, is_run, read_run
 from tpudeploy.features.intake.shell import ShellCommand, Word, read_commands
 from tpudeploy.features.intake.source import Note, Stop
@@ -36,7 +36,7 @@ _WITH_OPERAND = frozenset({"timeout"})
 _INSTALLS = re.compile(r"(?:(?:uv )?pip3?|apt(?:-get)?|python[0-9.]* -m pip|/?\S*/pip3?) .*\binstall\b")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GcloudSlice:
     """A slice that a script creates with gcloud: the words of its options."""
 
@@ -44,7 +44,7 @@ class GcloudSlice:
     switches: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """What starts one server. `arguments` are the words for the engine, None for a container that starts none.
 
@@ -58,7 +58,7 @@ class Launch:
     setup: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launches:
     """All that a text starts, in its order."""
 

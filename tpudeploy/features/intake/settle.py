@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -20,7 +21,6 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.domain.errors import ProfileInvalid
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.intake.draft import DEFAULT_IMAGE, ProfileDraft, slug
 from tpudeploy.features.intake.engine_args import why_unknown
 from tpudeploy.features.intake.profile_text import profile_text
@@ -46,7 +46,7 @@ _SECTIONS = frozenset({("model",), ("tpu",), ("serving",), ("placement",)})
 Path = tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
     """A valid profile. `deployment` is what it means, `notes` all that it doesn't have of its source."""
 
@@ -55,7 +55,7 @@ class Settled:
     notes: tuple[Note, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Attempt:
     """A profile on one slice. `errors` are those of the checks, none where it would start."""
 
@@ -130,7 +130,7 @@ def _best(draft: ProfileDraft, model: str) -> _Attempt:
 
 
 def _with_note(attempt: _Attempt, subject: str, reason: str) -> _Attempt:
-    from tpudeploy.domain.frozen import replace
+    from dataclasses import replace
 
     return replace(attempt, notes=(*attempt.notes, Note(subject=subject, reason=reason)))
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.intake.source import Stop
 
 MOST_WORDS: Final = 20_000
@@ -37,7 +37,7 @@ _ESCAPES: Mapping[str, str] = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': 
 _SYSTEMD = ("ExecStart", "ExecStartPre", "ExecStartPost")
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
     """A word of a command, with its place. `unknown` are the variables in it whose values are not known."""
 
@@ -47,7 +47,7 @@ class Word:
     unknown: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShellValue:
     """What a variable holds: one text, or the items of an array."""
 
@@ -55,7 +55,7 @@ class ShellValue:
     is_array: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShellCommand:
     """A simple command. `variables` are those that it gets in its environment, `document` its here-document."""
 
@@ -71,7 +71,7 @@ def read_commands(text: str, environment: Mapping[str, str] | None = None) -> tu
     return tuple(_Scanner(text, values).commands())
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
     """A part of a word. An unquoted variable `splits` at white space; an array is several words."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem
@@ -11,7 +12,6 @@ from tpudeploy.config.tokens import masked, tokens_in
 from tpudeploy.config.trust import looks_secret
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.errors import ConfigError
-from tpudeploy.domain.frozen import frozen, replace
 
 _QUOTE = r"\"(?:[^\"\\]|\\.)*\"?|'[^']*'?"
 _NAMED = re.compile(rf"([A-Za-z_][\w-]*)(['\"]?[ \t]*[=:][ \t]*)({_QUOTE}|[^\s'\",;]+)")
@@ -39,7 +39,7 @@ class Stop(Exception):
         self.at = at
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """What a profile doesn't have of the source, and why. `subject` is the source's own word."""
 

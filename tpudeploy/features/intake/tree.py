@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tpudeploy.config import codes
@@ -12,7 +13,6 @@ from tpudeploy.config.diagnose import problem
 from tpudeploy.config.nodes import ListNode, MapNode, Node, ScalarNode, find
 from tpudeploy.config.source import Source
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.intake.source import Stop, error_of
 
 _SEPARATOR = re.compile(r"(?m)^---(?=\s|$)")
@@ -21,7 +21,7 @@ _MERGE, _MERGE_KEY = re.compile(r"(?m)^(\s*(?:-\s+)?)<<(?=\s*:)"), "__"
 _DEEPEST = 40
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class YamlDocument:
     """One document of a file, whose places are those of the file."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -15,7 +16,6 @@ from tpudeploy.catalog import families
 from tpudeploy.catalog.families import FAMILIES
 from tpudeploy.catalog.flags import Flag, Inexpressible, Style, ValueType, express, flag_of
 from tpudeploy.domain.budget import EngineSettings
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Implementation, LanguageModel
 from tpudeploy.sizing.graphs import request_buckets, token_buckets
 from tpudeploy.sizing.kv import block_size, blocks_per_request, layout
@@ -23,7 +23,7 @@ from tpudeploy.sizing.kv import block_size, blocks_per_request, layout
 Row = Mapping[str, Any]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
     """A question of one kind, and what we say; `differs` returns what is wrong with the engine's answer, or ""."""
 

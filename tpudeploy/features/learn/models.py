@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from tpudeploy.catalog.families import answers
 from tpudeploy.domain import strict_json
 from tpudeploy.domain.budget import EngineSettings
 from tpudeploy.domain.errors import QueryFailed, UsageError
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Implementation, NotCovered
 from tpudeploy.features.compile.engine_process import ask
 from tpudeploy.features.compile.rows import compact, is_the_engines, question
@@ -37,7 +37,7 @@ _MODEL_TYPES: Mapping[str, str] = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """A model to ask about: its config.json, and the settings of a profile that the engine needs for it."""
 
@@ -50,7 +50,7 @@ class Model:
         return answers.title(self.model_id, self.settings)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
     """What the loader answered by model and number of chips, what stopped it, and where our rule differs."""
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpudeploy.config.rules.notify import target_problem
 from tpudeploy.domain import errors, events
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.state import State
 from tpudeploy.engine.cost_wall import budgets_now
 from tpudeploy.features.notify import notice as notices
@@ -44,7 +44,7 @@ def companion(adapters: Adapters, plan: Plan) -> Companion | None:
     return Companion(adapters, plan, operators) if is_needed else None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Backoff:
     """A target that did not accept a notice: when it is tried again, and whether it may accept it a moment later."""
 

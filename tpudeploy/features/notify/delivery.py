@@ -8,12 +8,12 @@ import os
 import shlex
 import subprocess
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tpudeploy.adapters.child import child
 from tpudeploy.adapters.http_budget import Budget, Unanswered, fetch
 from tpudeploy.config.rules.notify import is_url
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.notify.notice import Notice
 from tpudeploy.version import VERSION
 
@@ -34,7 +34,7 @@ class NotDelivered(Exception):
         self.is_fault = is_fault
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipient:
     """A URL or a command. `key` returns what signs, and raises `NotDelivered` without one."""
 

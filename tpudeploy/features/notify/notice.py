@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.state import State
 from tpudeploy.reconcile.cost_wall import BudgetUse
@@ -17,7 +17,7 @@ _MOST_OF_A_BUDGET = 0.8
 _LONGEST = 1000  # characters of a message
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
     """One event, as it is sent. `deployment` is "" for a budget of several.
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.features.notify.notice import Notice
 
 FORMAT = "tpudeploy.outbox/1"
@@ -20,7 +19,7 @@ _REMEMBERED = 62 * 86400.0  # longer than any period of a budget
 _MOST = 1000
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
     """A notice to one target, which is known by a digest: the file names no URL and no command. `since` is when."""
 
@@ -33,7 +32,7 @@ class Delivery:
         return f"{self.notice.id}/{self.target}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outbox:
     """What waits to be sent, oldest first, and when each that was sent was last seen to be true, by its key."""
 

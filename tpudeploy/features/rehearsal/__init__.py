@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-
-from tpudeploy.domain.frozen import frozen
 
 
 class FactVerdict(StrEnum):
@@ -13,7 +12,7 @@ class FactVerdict(StrEnum):
     NOT_SEEN = "not-seen"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FactFinding:
     """What was seen of the fact with this id. `observation` is a sentence, for a fact that was not seen the reason."""
 

@@ -9,11 +9,11 @@ sent: flex-start at both APIs, and spot with `maxRunDuration` and the terminatio
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import ceil
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Place, Provisioning
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.features.rehearsal.facts import RehearsalStage
 
@@ -43,7 +43,7 @@ _HOURS_PER_MONTH = 730
 USD_BESIDE_CHIP = DISK_GIB * _USD_PER_GIB_MONTH / _HOURS_PER_MONTH + _USD_PER_ADDRESS_HOUR
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One stage, at a place if it requests something. `usd` is what it can cost at most, None without a known price."""
 

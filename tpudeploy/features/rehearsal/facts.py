@@ -7,9 +7,8 @@ way.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-
-from tpudeploy.domain.frozen import frozen
 
 
 class RehearsalStage(StrEnum):
@@ -23,7 +22,7 @@ class RehearsalStage(StrEnum):
     ELSEWHERE = "elsewhere"  # `look` says why a rehearsal cannot look at it
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CloudFact:
     """A belief. `used_in` is the module that relies on it, below tpudeploy/; `look` completes "It …"."""
 

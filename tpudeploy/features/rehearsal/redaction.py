@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tpudeploy.config.tokens import masked
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.orphans import mark_in
 
 _IP = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])|(?<![\w:])(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{0,4}(?![\w:])")
@@ -26,7 +26,7 @@ _KEPT_OF_OTHERS = frozenset(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """One request and its reply. A body is JSON, or text where it is not; None for none."""
 

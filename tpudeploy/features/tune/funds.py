@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.engine.session import cost_since
 from tpudeploy.features.tune.search import FEWEST_PAIRS, SearchBudget, least_usd

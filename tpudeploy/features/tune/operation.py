@@ -194,7 +194,8 @@ def tune(
     Raise `errors.UsageError` where nothing can be tuned, `errors.CheckFailed` for a profile that cannot start, and as
     `apply` and `bench` do.
     """
-    from tpudeploy.domain.frozen import replace
+    from dataclasses import replace
+
     from tpudeploy.features.tune.service import TuneListener
 
     tunings, base, request = prepared(

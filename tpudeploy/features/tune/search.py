@@ -16,13 +16,12 @@ more money where it stopped.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import expm1, log, sqrt
 from statistics import fmean
 from typing import TypeAlias
 
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.features.ab_test.effect import RepeatFigure, effect, finding
 from tpudeploy.features.ab_test.experiment import AbFinding, MeasuredEffect
 from tpudeploy.features.benchmark.run import Side
@@ -41,7 +40,7 @@ _CENT = 1e-6  # USD: a rounding error
 _RESCUE = 100.0  # the score of settings within the limits beside ones that break them
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
     """Alternatives that exclude each other. Each sets the same paths; () among them is the profile as written.
 
@@ -57,7 +56,7 @@ class Axis:
         return frozenset(path for choice in self.choices for path, _ in choice)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """One measurement. `value` is the objective, more is better; None for settings that break a limit or cannot run.
 
@@ -75,7 +74,7 @@ class Trial:
     run: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchBudget:
     """The most that a tuning may cost, and the cost of a measurement after a cold start and a warm one, in USD."""
 
@@ -84,7 +83,7 @@ class SearchBudget:
     warm: float = 0.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TuneStep:
     """The next measurement."""
 
@@ -110,7 +109,7 @@ class ClaimFinding(StrEnum):
     MEETS = "meets the limits"  # the profile as it is written does not
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RaceEvidence:
     """The result of a race: its winning choice, by how much, over how many pairs. An estimate, not a claim."""
 
@@ -120,7 +119,7 @@ class RaceEvidence:
     pairs: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TuneVerdict:
     """The end of a search. `effect` is the winner's against the profile as written, None where nothing was compared."""
 
@@ -131,7 +130,7 @@ class TuneVerdict:
     evidence: tuple[RaceEvidence, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRequest:
     """A measurement that a search waits for. `is_claim`: it is for the claim, for which money was put aside."""
 
@@ -146,7 +145,7 @@ class OutOfMoney(Exception):
 _Search: TypeAlias = Generator[TrialRequest, Trial, TuneVerdict]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Race:
     """The state of the search between two races."""
 

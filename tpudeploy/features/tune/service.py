@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from math import exp, log
 from pathlib import Path
 
@@ -27,7 +28,6 @@ from tpudeploy.domain.errors import (
     UsageError,
 )
 from tpudeploy.domain.events import Event, Warned
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.state import Attempt
 from tpudeploy.engine.session import holding_lock
@@ -70,7 +70,7 @@ _UNKNOWN_START = (300.0, 1500.0)  # seconds, warm and cold, where a start cannot
 _WARM_UP = 1.5  # times the window: a cell with its warm-up and the answers that end it
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TuneRequest:
     """What is to be tuned: see `tune`."""
 
@@ -83,7 +83,7 @@ class TuneRequest:
     count: int | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TuneListener:
     """The callbacks of a tuning: before each measurement, for each event, and as in `Benchmarks.run`."""
 
@@ -488,7 +488,7 @@ class Tunings:
         return self.store.keep(replace(tuning, sheets={**tuning.sheets, name: sheet.id}, seconds=seconds))
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _TuneSession:
     """The arguments of `Tunings.run`."""
 

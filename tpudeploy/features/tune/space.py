@@ -6,11 +6,11 @@ Of vLLM's benchmarks/auto_tune (0.32): max_num_seqs, max_num_batched_tokens and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.tune.search import Axis, Settings
 from tpudeploy.sizing.serve import ServingAnswer, can_serve
@@ -32,7 +32,7 @@ _SPLIT = ("serving.tensor_parallel_size", "serving.data_parallel_size")
 _HINT = "Write --try PATH=A,B, e.g. --try serving.max_num_seqs=128,256."
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedAxis:
     """What is not measured, and why."""
 

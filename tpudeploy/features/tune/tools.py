@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Elicit, ElicitationResult, Resolve
@@ -11,7 +12,6 @@ from pydantic import Field
 from tpudeploy.cli.documents import Document
 from tpudeploy.domain.errors import Interrupted, StalePlan, TpudeployError, Unapproved, UsageError
 from tpudeploy.domain.events import Event
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.features.accuracy.questions import ARITHMETIC
 from tpudeploy.features.agents import answers
@@ -42,7 +42,7 @@ from tpudeploy.views import jsonl
 from tpudeploy.workspace import Workspace
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedTuning:
     """A tuning that was proposed. `path` is the profile as it was named; `ends` says whether anything was there."""
 

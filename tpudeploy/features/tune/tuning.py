@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.run import Sweep
 from tpudeploy.features.tune.search import Axis, SearchBudget, Settings, Trial, TuneStep, TuneVerdict
@@ -14,7 +13,7 @@ from tpudeploy.features.tune.space import DroppedAxis
 _HOUR = 3600.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TuneLimits:
     """What the winner must keep in every cell, in seconds. None: no limit."""
 
@@ -22,7 +21,7 @@ class TuneLimits:
     tpot_seconds: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
     """The measurement under way, written before it begins: its run has this place."""
 
@@ -31,7 +30,7 @@ class Pending:
     server: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
     """The request of a tuning, and its trials.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
-from tpudeploy.domain.frozen import replace
 from tpudeploy.sizing.checks import durations, family, image, machine, memory, model, placement, requests, unchecked
 
 # In the order in which they are reported.

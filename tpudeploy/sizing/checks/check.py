@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from tpudeploy.catalog import flags
 from tpudeploy.domain.budget import EngineSettings, HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Severity
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import LanguageModel
 from tpudeploy.sizing.advice import has_limit, lightest, remedies
 from tpudeploy.sizing.search import LENGTH_KEY, SPLIT_KEYS, TYPE_KEY, UTILIZATION_KEY, SizingRemedy
@@ -17,7 +17,7 @@ _ARGS = "serving.args."
 Finder = Callable[[Deployment], Iterator[Diagnostic]]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One row of CHECKS. `code` is stable, and `explanation` is the page of `tpudeploy explain` about it."""
 

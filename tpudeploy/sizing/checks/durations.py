@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.patience import Patience
 from tpudeploy.sizing.checks.check import bounded, check_for, error, warning
 from tpudeploy.text import words
@@ -16,7 +16,7 @@ _RUN = "placement.max_run_duration"
 _DRAIN = "lifecycle.drain_timeout"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeastStart:
     """The least that is known of a start. `words` say it as the end of a sentence, `noun` as a part of one."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from tpudeploy.catalog import families, quantization, releases
 from tpudeploy.catalog.families import answers
@@ -11,7 +12,6 @@ from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Implementation
 from tpudeploy.domain.task import TASKS
 from tpudeploy.sizing.checks.check import argument, check_for, error, model_of, warning
@@ -157,7 +157,7 @@ def half_a_pair(deployment: Deployment) -> Iterator[Diagnostic]:
         yield warning(deployment, message, path=path, hint=hint)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parsers:
     """The parsers and the word in chat templates of one family, by the beginning of its architectures."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tpudeploy import catalog
 from tpudeploy.catalog.checkpoints import least_of_parameters, parameters_in_name
 from tpudeploy.domain.budget import UTILIZATION, HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.frozen import replace
 from tpudeploy.sizing.advice import best_copies, best_stages, longest
 from tpudeploy.sizing.checks.check import (
     bounded,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from tpudeploy import catalog
 from tpudeploy.catalog import families
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Implementation, LanguageModel
 from tpudeploy.sizing.checks.check import argument, arguments, check_for, error, model_of, warning
 
@@ -30,7 +30,7 @@ def heads(deployment: Deployment) -> Iterator[Diagnostic]:
         yield error(deployment, message, path="serving.tensor_parallel_size", hint=hint)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlagRequirement:
     """A flag for models of one kind: `is_set` by its value, whether it `suits` a model, and the part that it needs."""
 

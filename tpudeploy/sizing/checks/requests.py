@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.frozen import replace
 from tpudeploy.sizing.checks.check import argument, bounded, check_for, engine_of, error, model_of, setting, warning
 from tpudeploy.sizing.graphs import token_buckets
 from tpudeploy.sizing.search import budget_with

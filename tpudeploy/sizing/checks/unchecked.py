@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from tpudeploy.catalog import families
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.task import Task
 from tpudeploy.node.mounts import hub_home, is_memory
 from tpudeploy.sizing.checks.check import argument, check_for, setting, warning
@@ -16,7 +16,7 @@ from tpudeploy.sizing.checks.family import has_setting_of_a_family
 from tpudeploy.sizing.checks.model import has_flag_of_some_models
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UncheckedQuestion:
     """A question that some checks answer. `lack` is the key in `_lacks` of what they do not know."""
 

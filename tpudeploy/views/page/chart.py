@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-
-from tpudeploy.domain.frozen import frozen
 
 
 class ChartScale(StrEnum):
@@ -12,7 +11,7 @@ class ChartScale(StrEnum):
     LOG = "log"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChartAxis:
     """An axis. `label` has the unit, as in `median, ms`."""
 
@@ -21,7 +20,7 @@ class ChartAxis:
     unit: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChartLine:
     """One line. All columns have a row for each value of the x axis; None where the line has no mark.
 
@@ -41,7 +40,7 @@ class ChartLine:
     has_marks: bool = True
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """A chart. `x_values` ascend."""
 

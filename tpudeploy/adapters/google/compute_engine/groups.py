@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.adapters.google.body import moment
@@ -43,7 +44,6 @@ from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import AcceleratorType, Backend
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import UNMARKED, CloudResource, Listing, ResourceRequest, mark_in, mark_of

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.adapters.google.body import moment
@@ -42,7 +43,6 @@ from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.names import ZONE, Zone
 from tpudeploy.domain.orphans import LINEAGE_LABEL, UNMARKED, CloudResource, Listing, mark_in, mark_of

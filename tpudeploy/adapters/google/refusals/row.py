@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.slices import RefusalScope, Remedy
 
 SECONDS = 1.0
@@ -30,7 +29,7 @@ class Layer(StrEnum):
 _REQUEST = (Layer.REPLY, Layer.CREATE, Layer.FAILED)
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalRow:
     """A cause. `what` describes it in a line, `hint` is the remedy. `layers`: where it was observed, or may occur.
 

@@ -7,8 +7,8 @@ import json
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.load.stream import Stream, clock
 from tpudeploy.features.benchmark.offer import Observation, Offer, RequestRecord
 from tpudeploy.features.benchmark.prompts import prompts
@@ -20,7 +20,7 @@ _TIMEOUT = 900.0  # seconds; longer than any compilation, so a server that takes
 _MOST_FAILURES = 3  # in a row; then the stream stops
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointAddress:
     """The address of the endpoint. `headers` has its API key if it requires one."""
 

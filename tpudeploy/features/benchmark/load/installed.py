@@ -14,12 +14,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tpudeploy.adapters.child import check_interrupt, child
 from tpudeploy.adapters.files import read_end, read_file
 from tpudeploy.domain import errors
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark import foreign
 from tpudeploy.features.benchmark.offer import Offer
 from tpudeploy.features.benchmark.run import Driver, Evidence, Measured, Slo
@@ -30,7 +30,7 @@ _MOST_RESULT_BYTES, _LOG_BYTES = 256 << 20, 1 << 16
 _LAST_LINES = 3  # of the client's log, shown if it fails
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCommand:
     """The values of a command line. `requests` is the number in this pass; the result is written to `folder`."""
 
@@ -42,7 +42,7 @@ class ClientCommand:
     seconds: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
     """A client program on PATH. `key` is the environment variable for its API key; `result` is the file it writes."""
 

@@ -7,12 +7,12 @@ source has no medians. Servers are labelled by what differs between them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import exp, log, sqrt
 from statistics import fmean, variance
 
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.starts import MeasuredStart
 from tpudeploy.features.benchmark.compare import compare, scalings
 from tpudeploy.features.benchmark.comparison import Measure
@@ -32,7 +32,7 @@ _MILLION = 1e6
 _NOT_MEASURED = "not measured"
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArticleTable:
     """A table. `head` and `rows` have the same columns; figures begin with the column `figures`."""
 
@@ -41,7 +41,7 @@ class ArticleTable:
     figures: int = 1
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArticleSection:
     """A title, and what follows it in order. `code` are texts that are shown as they are."""
 
@@ -50,7 +50,7 @@ class ArticleSection:
     code: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArticleServer:
     """A server of an article: its runs, all on one subject but for the place, and the cells that count, by load.
 

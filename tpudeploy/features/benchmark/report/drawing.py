@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.recommendation import OperatingPoint
 from tpudeploy.features.benchmark.report.overlay import MILLISECONDS, value_scale
 from tpudeploy.features.benchmark.run import Cell, Run
@@ -16,7 +16,7 @@ _STRONGEST = 0.55  # of the colour: text on it stays readable in both schemes
 _FEWEST = 2  # dots of a curve
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeatCell:
     """`level` is the strength of its colour, "" without a figure. `is_doubted`: its figure is not trusted."""
 
@@ -26,7 +26,7 @@ class HeatCell:
     is_doubted: bool
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap:
     """The cells of one answer length: streams down, prompt lengths across; None where a cell was not measured."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.offer import Load
 from tpudeploy.features.benchmark.report.labels import run_labels
@@ -25,7 +25,7 @@ _LOG_FROM = 20.0  # the ratio of the largest value to the smallest from which an
 MILLISECONDS = 1000.0  # in a second: latencies are drawn in them
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OverlayPanel:
     """The charts of one load, of one run, or of all. `keys` are the label and style of each line."""
 
@@ -34,7 +34,7 @@ class OverlayPanel:
     charts: tuple[Chart, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Series:
     label: str
     run: Run
@@ -168,7 +168,7 @@ def _note(scale: ChartScale) -> str:
     return " (log scale)" if scale is ChartScale.LOG else ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Figure:
     """The value of a measure in one cell, as it is drawn. `title` is shown over its mark."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count as count_from
 
 from tpudeploy.boot_log.reading import Timeline
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.verify import Details
 from tpudeploy.features.benchmark.comparison import Comparison, Measure
 from tpudeploy.features.benchmark.comparison_view import scaling_text
@@ -27,7 +27,7 @@ _TWO = 2
 Bar = tuple[str, float, str]  # name, width in percent, text
 
 
-@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportContent:
     """The content of a page. `digest` is the content hash of the run; an empty part is left out."""
 
