@@ -66,6 +66,16 @@ class Hours:
         """Return the time from opening to closing of one day, by the clock on the wall."""
         return (self.closes - self.opens) * _MINUTE
 
+    def covers(self, other: Hours) -> bool:
+        """Return whether these hours contain the other ones. Clocks of two zones may differ: their hours never do."""
+        return self.zone == other.zone and other._week <= self._week
+
+    @property
+    def _week(self) -> frozenset[int]:
+        """Return the minutes of a week, from midnight before Monday on."""
+        minutes = (day * _DAY_MINUTES + minute for day in self.days for minute in range(self.opens, self.closes))
+        return frozenset(minute % (_WEEK * _DAY_MINUTES) for minute in minutes)
+
     @property
     def most_seconds_a_month(self) -> int:
         """Return how long it runs at most in a month: in one of 31 days that begins on the least favorable weekday."""

@@ -563,7 +563,7 @@ def _planned_goal(
         seen=preconditions(state, context, own_changes) if refresh else (),
         drift=outside_changes,
         replaces=part.replaces,
-        starts=starts,
+        starts=_starts_again(part, is_wanted=starts),
         forgets=_has_ended(part, own_changes),
         renews=renews,
         to_verify=_slices_to_verify(part, state),
@@ -571,6 +571,14 @@ def _planned_goal(
         approval=approval.approval if resumes and approval is not None else "",
         scale=_scale_plan(deployment),
     )
+
+
+def _starts_again(part: _DraftDeployment, *, is_wanted: bool) -> bool:
+    """Return whether a deployment that has ended starts again: a user wants it, or its profile has changed since."""
+    ended, deployment = part.state.ended, part.deployment
+    if is_wanted or ended is None or ended.until is not None or part.targets is not None:
+        return is_wanted
+    return deployment is not None and deployment.ended is None
 
 
 def _has_ended(part: _DraftDeployment, own_changes: Iterable[Change]) -> bool:

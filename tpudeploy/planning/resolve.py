@@ -424,6 +424,13 @@ def _candidates(
     return tuple(each for model in models for each in _of_model(placement, kind, model, backends))
 
 
+def dearest_price(placement: PlacementSpec, kind: AcceleratorType) -> float | None:
+    """Return the highest price per chip and hour of the places that may be requested, or None if one is unknown."""
+    models = (*map(Provisioning, placement.provisioning), *_floor_models(placement))
+    costs = [each.usd_per_chip_hour for each in _candidates(placement, models, kind, kind.backends)]
+    return None if None in costs else max((usd for usd in costs if usd is not None), default=0.0)
+
+
 def _of_model(
     placement: PlacementSpec, kind: AcceleratorType, model: Provisioning, backends: tuple[Backend, ...]
 ) -> Iterator[Candidate]:

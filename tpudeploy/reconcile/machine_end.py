@@ -63,12 +63,15 @@ def _hours(attempt: Attempt) -> Hours | None:
 
 def _end(attempt: Attempt) -> Duration | Moment | None:
     text = attempt.spec.get(EndCause.END)
-    if text is None:
-        return None
+    return None if text is None else parse_end(str(text))
+
+
+def parse_end(text: str) -> Duration | Moment:
+    """Return a `lifecycle.end`: a time, or how long after it first serves."""
     try:
-        return Duration.parse(str(text))
+        return Duration.parse(text)
     except ValueError:
-        return Moment.parse(str(text))
+        return Moment.parse(text)
 
 
 def _start_seconds(attempt: Attempt) -> float:

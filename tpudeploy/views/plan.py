@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from math import inf
 
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import errors_in
@@ -23,6 +24,7 @@ from tpudeploy.domain.plan import (
 )
 from tpudeploy.domain.router import RouterHost
 from tpudeploy.pins import FOLLOWS
+from tpudeploy.planning.effects import ChangeEffects, plan_effects
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 from tpudeploy.views import drift
@@ -51,7 +53,8 @@ def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
     """Return the whole plan, ending with Terraform's summary line. `width`: the columns of the terminal, if any."""
     if plan.mode is Mode.REFRESH_ONLY:
         return _drift(plan, paint)
-    changes = [c for c in plan.changes if c.action is not Action.NO_OP]
+    all_effects = [each for each in plan_effects(plan) if each.change.action is not Action.NO_OP]
+    changes = [each.change for each in all_effects]
     if not changes:
         note = _outside(plan.drift, (), paint)
         notes = (_unfinished_runs, _scaled_numbers, _ended)
@@ -59,7 +62,7 @@ def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
     symbols = dict.fromkeys(symbol(c) for c in changes)
     legend = [f"  {_coloured(s, paint)} {_MEANING[s]}" for s in symbols]
     is_narrow = width is not None and width < _NARROW
-    blocks = ["\n".join(_change(c, paint, is_narrow=is_narrow)) for c in changes]
+    blocks = ["\n".join(_change(each, paint, is_narrow=is_narrow)) for each in all_effects]
     head = ["Actions are indicated with the following symbols:", *legend, "", "tpudeploy will perform these actions:"]
     note = _outside(plan.drift, {c.address for c in changes}, paint)
     is_named = len(plan.goals) > 1
@@ -73,7 +76,7 @@ def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
             "\n\n".join(blocks),
             "",
             paint.bold(summary(changes)),
-            *_total(plan),
+            *total(plan),
             *routers,
             *_ended(plan.goals),
         ]
@@ -232,14 +235,16 @@ def visible_fields(change: Change) -> list[FieldChange]:
     return [f for f in change.fields if f.origin is not None or f.path in FOLLOWS or f.path.startswith("vm.")]
 
 
-def _change(change: Change, paint: Paint, *, is_narrow: bool) -> Iterator[str]:
+def _change(effects: ChangeEffects, paint: Paint, *, is_narrow: bool) -> Iterator[str]:
+    change = effects.change
     mark = symbol(change)
     yield f"  # {paint.bold(change.address)} {_verb(change)}"
     if change.reason not in {Reason.NONE, Reason.REQUESTED}:
         yield f"  # ({change.reason})"
     slice_text = f" = {change.slice_name} ({change.zone})" if change.slice_name else ""
     yield f"{_coloured(mark.rjust(3), paint)} {change.address}{slice_text}"
-    yield from _cost(change, paint)  # what decides comes before what it is made of
+    # What decides comes before what it is made of.
+    yield from (paint.dim(f"        # {line}") for line in costs(effects))
     visible = visible_fields(change)
     if change.action is Action.DESTROY:
         visible = [f for f in change.fields if f.path in _IDENTIFYING]
@@ -307,26 +312,35 @@ def _why(field: FieldChange, change: Change, paint: Paint) -> str:
     return ""
 
 
-def _cost(change: Change, paint: Paint) -> Iterator[str]:
+def costs(effects: ChangeEffects) -> Iterator[str]:
+    """Yield what a change costs, how long it takes, and when its slice ends: for the plan's text and its approval."""
+    change = effects.change
     before, after = change.usd_per_hour_before, change.usd_per_hour_after
     most = _most(change)
     if change.action is Action.CREATE and after is not None:
-        yield paint.dim(f"        # about {words.hourly(after)}{most} at list price once granted; free while it waits")
+        yield f"about {words.hourly(after)}{most} at list price once granted; free while it waits"
     elif change.action is Action.CREATE and change.ceiling.prices:
-        yield paint.dim(f"        # price unknown{most} once granted; free while it waits")
+        yield f"price unknown{most} once granted; free while it waits"
     elif change.action is Action.REPLACE and before is not None and after is not None:
-        yield paint.dim(f"        # about {words.hourly(before)} -> {words.hourly(after)}{most} at list price")
+        yield f"about {words.hourly(before)} -> {words.hourly(after)}{most} at list price"
     elif change.action is Action.DESTROY and before is not None:
-        yield paint.dim(f"        # about {words.hourly(before)} at list price is saved")
-    yield from (
-        paint.dim(f"        # {line}")
-        for line in (*_places(change), *_billing_ceiling(change), *_handover(change), *_estimates(change))
-    )
+        yield f"about {words.hourly(before)} at list price is saved"
+    yield from (*_places(change), *_billing_ceiling(change), *_handover(change), *_estimates(change))
     if change.max_run_seconds is not None:
-        yield paint.dim(
-            f"        # Google deletes the machine {words.duration(change.max_run_seconds)} after the grant"
-        )
-    yield from (paint.dim(f"        # {line}") for line in _end(change))
+        yield f"Google deletes the machine {words.duration(change.max_run_seconds)} after the grant"
+    yield from _end(change)
+    yield from _higher_cost(effects)
+
+
+def _higher_cost(effects: ChangeEffects) -> Iterator[str]:
+    """Yield by which keys it may cost more than before, and how much."""
+    if not effects.loosens:
+        return
+    usd = effects.usd_per_hour
+    price = "at an unknown price" if usd is None else f"{words.hourly(usd)}, {words.daily(usd)} at list price"
+    end = "nothing ends it" if effects.seconds == inf else f"up to {words.duration(effects.seconds)} until its end"
+    most = "" if effects.usd == inf else f", ${effects.usd:.2f}"
+    yield f"it may cost more than before ({', '.join(effects.loosens)}): {price}; {end}{most}"
 
 
 _BY_MACHINE = "its machine deletes it, if its service account may; else the next `apply`"
@@ -386,7 +400,7 @@ def _most(change: Change) -> str:
     return "" if is_same else f" (at most {words.hourly(most)})"
 
 
-def _total(plan: Plan) -> list[str]:
+def total(plan: Plan) -> list[str]:
     """Return the line about what the whole plan may cost at one time, unless its only change says the same."""
     is_said = len(plan.changes) == 1 and not any(goal.scale for goal in plan.goals)
     if is_said or plan.mode is not Mode.NORMAL or not plan.ceiling.prices:

@@ -280,7 +280,8 @@ def test_with_a_persons_yes_an_agent_buys_and_they_were_told_the_price(cli: Open
         agent.document("apply", plan_id=planned(agent))
         assert agent.ended()["state"] == "succeeded"
         (question,) = agent.questions
-    assert "buys a slice for gemma[0] for up to $1.40/h, and nothing ends it" in question
+    assert "- buys a slice for gemma[0]\n  about $1.40/h" in question
+    assert "it has no end: only `tpudeploy destroy` stops it; about $33.68 a day" in question
 
 
 def test_the_ceiling_of_a_server_counts_all_that_its_agents_bought(cli: Open) -> None:

@@ -1,15 +1,21 @@
-"""Ask a person to approve what ends, restarts or buys anything, through the client and out of the model's reach."""
+"""Ask a person to approve what ends, restarts or spends more, through the client and out of the model's reach."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult
 from pydantic import BaseModel, Field
 
+from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.errors import NotApproved, UsageError
 from tpudeploy.domain.excerpt import plain
-from tpudeploy.domain.plan import Action, Change
+from tpudeploy.domain.plan import Action
 from tpudeploy.features.agents.plans import StoredPlan
 from tpudeploy.features.agents.session import AgentSession, Call, session
+from tpudeploy.planning.effects import ChangeEffects
+from tpudeploy.text import words
+from tpudeploy.views.plan import costs
 
 _CEILING = "or start the server with a ceiling: `tpudeploy mcp -allow-writes -max-cost 5`"
 _VERBS = {Action.DESTROY: "destroys", Action.REPLACE: "replaces", Action.RESTART: "restarts"}
@@ -35,14 +41,17 @@ def consent(plan_id: str, ctx: Call) -> Consent | Elicit[Consent]:
     plan = session(ctx).plans.get(plan_id)
     if plan is None or not needs_yes(plan, session(ctx)) or not can_ask(ctx):
         return Consent(approve=False)
-    restarts = any(change.action is Action.RESTART for change in plan.ends)
+    restarts = any(change.action is Action.RESTART for change in plan.plan.changes)
     form: type[Consent] = ConsentToRestart if restarts else Consent
     return Elicit(plain(_question(plan)), form)
 
 
 def needs_yes(plan: StoredPlan, agents: AgentSession) -> bool:
-    """Return whether a person has to approve: what ends or restarts a server, and a purchase without a ceiling."""
-    return bool(plan.ends) or (bool(plan.buys) and agents.max_cost is None)
+    """Return whether a person has to approve: what ends or restarts a server, and what the ceiling does not cover.
+
+    The ceiling itself refuses a purchase beyond it, also one that becomes too expensive later.
+    """
+    return plan.interrupts or (plan.buys and agents.max_cost is None) or (plan.loosens and not agents.covers(plan))
 
 
 def consent_to_spend(question: str, ctx: Call, *, ends: bool) -> Consent | Elicit[Consent]:
@@ -85,10 +94,11 @@ def consent_to_report(address: str, ctx: Call) -> Consent | Elicit[Consent]:
 
 def require(plan: StoredPlan, answer: ElicitationResult[Consent], ctx: Call) -> None:
     """Raise `errors.NotApproved` if a plan needs approval and did not get it."""
-    if plan.ends:
+    if plan.interrupts:
         require_yes(f"{plan.id} ends or restarts a server", answer, ctx)
     elif needs_yes(plan, session(ctx)):
-        require_yes(f"{plan.id} buys a slice", answer, ctx, otherwise=_CEILING)
+        deed = "buys a slice" if plan.buys else "lets a deployment cost more"
+        require_yes(f"{plan.id} {deed}", answer, ctx, otherwise=_CEILING)
 
 
 def require_yes(
@@ -115,22 +125,32 @@ def may_reset(answer: ElicitationResult[Consent]) -> bool:
 
 
 def _question(plan: StoredPlan) -> str:
-    """Return the question, which is the same each time for one plan, because the answer applies to this text."""
-    return "\n".join(
-        [f"tpudeploy: carry out {plan.id}?", *map(_line, plan.ends), *map(_purchase, plan.buys), "There is no undo."]
-    )
+    """Return the question, which is the same each time for one plan, because the answer applies to this text.
+
+    Its figures are those of the plan's text.
+    """
+    lines = (line for each in plan.effects for line in _lines(each))
+    total = f"{words.billed_at_once(plan.plan.ceiling)}, at list price."
+    totals = [total] if any(each.spends_more for each in plan.effects) else []
+    return "\n".join([f"tpudeploy: carry out {plan.id}?", *lines, *totals, "There is no undo."])
 
 
-def _line(change: Change) -> str:
+def _lines(effects: ChangeEffects) -> list[str]:
+    change = effects.change
     where = ", ".join(word for word in (change.slice_name, change.zone) if word)
-    return f"- {_VERBS.get(change.action, change.action)} {change.address}{f' ({where})' if where else ''}"
+    place = f" ({where})" if where else ""
+    if effects.interrupts:
+        deed = f"{_VERBS.get(change.action, change.action)} {change.address}{place}"
+    elif effects.buys:
+        deed = f"buys a slice for {change.address}"
+    else:
+        deed = f"lets {change.address}{place} cost more"
+    values = (f"{path} = {_value(change.before, path)} -> {_value(change.after, path)}" for path in effects.loosens)
+    return [f"- {deed}", *(f"  {line}" for line in (*values, *costs(effects)) if effects.spends_more)]
 
 
-def _purchase(change: Change) -> str:
-    price = change.usd_per_hour_after
-    cost = "at an unknown price" if price is None else f"for up to ${price:.2f}/h"
-    end = change.after.get("lifecycle.end")
-    return f"- buys a slice for {change.address} {cost}, {f'until its end ({end})' if end else 'and nothing ends it'}"
+def _value(attributes: Mapping[str, Json], path: str) -> str:
+    return words.value(attributes[path]) if path in attributes else "none"
 
 
 def can_ask(ctx: Call) -> bool:

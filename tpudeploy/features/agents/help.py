@@ -14,7 +14,7 @@ from tpudeploy.version import VERSION
 _MOST_PROFILES = 20  # that are named
 _RULES = (
     "A change is a plan that a person has seen: edit the profile, `plan`, then `apply` or `destroy` with its plan_id.",
-    "What ends or restarts a server needs a person's yes. So does a purchase, unless the server has a ceiling.",
+    "What ends or restarts a server needs a person's yes. So does spending more, unless the ceiling covers it.",
     "apply, destroy, bench, ab, tune and campaign run in the background: poll `operation`.",
     "No tool takes a secret. A profile names secrets of Secret Manager.",
     "An answer has at most max_bytes (4000). `left_out` says what is missing and how to get it.",

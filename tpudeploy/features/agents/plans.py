@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from tpudeploy.domain.errors import Unapproved
-from tpudeploy.domain.plan import Action, Change, Plan
+from tpudeploy.domain.plan import Plan
+from tpudeploy.planning.effects import ChangeEffects, plan_effects
 from tpudeploy.planning.plan_print import plan_print
 
-# Actions that interrupt no client: an update only releases leftovers of an earlier run, which do not serve. Any other
-# action, including future ones, needs approval.
-_HARMLESS = {Action.NO_OP, Action.CREATE, Action.UPDATE}
 _MAX_ENTRIES = 50  # entries that are kept; older ones are dropped
 
 
@@ -71,14 +69,22 @@ class StoredPlan:
         return frozenset(goal.name for goal in self.plan.goals)
 
     @property
-    def ends(self) -> tuple[Change, ...]:
-        """Return the changes that interrupt clients, temporarily or for good."""
-        return tuple(change for change in self.plan.changes if change.action not in _HARMLESS)
+    def effects(self) -> tuple[ChangeEffects, ...]:
+        """Return the effects of the changes that interrupt clients or spend more."""
+        return tuple(each for each in plan_effects(self.plan) if each.interrupts or each.spends_more)
 
     @property
-    def buys(self) -> tuple[Change, ...]:
-        """Return the changes that request a slice where none is."""
-        return tuple(change for change in self.plan.changes if change.action is Action.CREATE)
+    def interrupts(self) -> bool:
+        return any(each.interrupts for each in self.effects)
+
+    @property
+    def buys(self) -> bool:
+        return any(each.buys for each in self.effects)
+
+    @property
+    def loosens(self) -> bool:
+        """Return whether what exists may cost more, so that the limit of a purchase alone does not hold it."""
+        return any(each.loosens for each in self.effects)
 
 
 class Plans:

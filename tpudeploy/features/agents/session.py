@@ -10,9 +10,10 @@ from mcp.server.mcpserver import Context
 
 from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.features.agents.operation import Operations
-from tpudeploy.features.agents.plans import EntryStore, HasId, Plans
+from tpudeploy.features.agents.plans import EntryStore, HasId, Plans, StoredPlan
 from tpudeploy.features.agents.project import Project
 from tpudeploy.operations.declaration import Access
+from tpudeploy.planning.effects import worst_case
 
 E = TypeVar("E", bound=HasId)
 
@@ -67,6 +68,13 @@ class AgentSession:
             return None
         self._bought.add(names)
         return CostCeiling(usd=self.max_cost, since=self._began, deployments=self._bought)
+
+    def covers(self, plan: StoredPlan) -> bool:
+        """Return whether the ceiling holds the most that the deployments of this plan cost until their ends.
+
+        One without an end is never covered.
+        """
+        return self.max_cost is not None and worst_case(plan.plan) <= self.max_cost
 
     def close(self) -> None:
         """Stop the running operations; their progress is saved."""

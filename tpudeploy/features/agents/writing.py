@@ -15,6 +15,7 @@ from mcp.server.mcpserver import ElicitationResult, Resolve
 from pydantic import Field
 
 from tpudeploy.cli import documents
+from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.events import ChangeStarted, Event
 from tpudeploy.domain.plan import Mode
@@ -55,15 +56,24 @@ def apply(
 ) -> documents.Document:
     """Apply a plan in the background, which may take hours: poll the operation. A slice costs money once granted.
 
-    A person has to approve what would end or restart anything, and a purchase unless the server has a ceiling.
+    A person has to approve what would end or restart anything, and what spends more unless the server's ceiling covers
+    it.
     Refused if the resources changed since the plan.
     """
     stored = session(ctx).plans.find(plan_id)
     if stored.plan.mode is Mode.DESTROY:
         raise UsageError(f"{plan_id} is a plan to destroy.", hint="Pass it to the tool `destroy`.")
     require(stored, approval, ctx)
+    agents = session(ctx)
+    is_covered = not stored.loosens or agents.covers(stored)
     return apply_in_background(
-        session(ctx), stored, does="apply", wait=wait, timeout=timeout_seconds, reset=may_reset(approval)
+        agents,
+        stored,
+        does="apply",
+        wait=wait,
+        timeout=timeout_seconds,
+        reset=may_reset(approval),
+        ceiling=agents.ceiling(stored.names) if is_covered else None,  # a person said yes to more
     ).document()
 
 
@@ -121,6 +131,7 @@ def apply_in_background(
     wait: str = "serving",
     timeout: float | None = None,
     reset: bool = False,
+    ceiling: CostCeiling | None = None,
 ) -> BackgroundOperation:
     """Start to apply a plan; the options are those of `Workspace.apply`.
 
@@ -137,7 +148,7 @@ def apply_in_background(
                 wait=wait,
                 timeout=timeout,
                 reset=reset,
-                max_cost=session.ceiling(stored.names),
+                max_cost=ceiling,
             )
         return OperationOutcome(document=report.to_dict(), error=report.error)
 
