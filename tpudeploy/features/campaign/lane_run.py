@@ -80,6 +80,14 @@ class LaneOutcome:
     waits: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Problem:
+    """Why a server has no figures. `may_pass`: another try can succeed."""
+
+    why: str
+    may_pass: bool = False
+
+
 class _Left(Exception):
     """The lane ends before its turns are over, for a reason that is not a server's."""
 
@@ -146,23 +154,23 @@ class LaneRun:
         """Measure what remains of a turn, on one slice or on several. Return False if its server has failed."""
         while points := self._remaining(turn):
             problem = self._deploy(turn) or self._measure(turn, points)
-            if problem and self._is_failed(turn, problem):
+            if problem is not None and self._is_failed(turn, problem):
                 return False
         return True
 
-    def _is_failed(self, turn: LaneTurn, problem: str) -> bool:
+    def _is_failed(self, turn: LaneTurn, problem: _Problem) -> bool:
         """Record the failure of a server that has had its chances. A lost slice does not count."""
         if self._is_slice_gone(turn):
             return False
         place = (turn.server.key, turn.repeat)
         self._misses[place] = self._misses.get(place, 0) + 1
-        if self._misses[place] < _ATTEMPTS and problem.startswith("?"):
+        if self._misses[place] < _ATTEMPTS and problem.may_pass:
             return False
-        self._report.on_failure(turn, problem.removeprefix("?"))
+        self._report.on_failure(turn, problem.why)
         return True
 
-    def _deploy(self, turn: LaneTurn) -> str:
-        """Deploy a server. Return why it does not serve, or "". Raise _Left."""
+    def _deploy(self, turn: LaneTurn) -> _Problem | None:
+        """Deploy a server. Return why it does not serve, or None. Raise _Left."""
         adapters = self._workspace.adapters
         seconds = self._task.deadline - adapters.clock.now()
         if seconds <= 0:
@@ -182,24 +190,24 @@ class LaneRun:
                 self._report.on_end(self._task.name, self._end)
                 plan = self._plan(turn)
             if plan.worst_error is not None:
-                return plan.worst_error.message
+                return _Problem(why=plan.worst_error.message)
             report = self._workspace.apply(
                 plan, on_event=self._report.on_event, timeout=seconds, reset=True, max_cost=self._task.ceiling
             )
         except _STOPS_LANE as error:
             raise _left_by(error) from error
         except errors.StalePlan as error:
-            return f"?{error.message}"
+            return _Problem(why=error.message, may_pass=True)
         for failure in report.failures:
             if isinstance(failure, errors.Interrupted):
                 raise failure
             if isinstance(failure, _STOPS_LANE):
                 raise _left_by(failure)
-            return failure.message
-        return next((error.message for error in report.not_in_effect), "")
+            return _Problem(why=failure.message)
+        return next((_Problem(why=error.message) for error in report.not_in_effect), None)
 
-    def _measure(self, turn: LaneTurn, points: tuple[Point, ...]) -> str:
-        """Measure the loads that remain, and ask the questions. Return why there are no figures, or ""."""
+    def _measure(self, turn: LaneTurn, points: tuple[Point, ...]) -> _Problem | None:
+        """Measure the loads that remain, and ask the questions. Return why there are no figures, or None."""
         profile, runs = self._profile(turn), stored_runs(self._workspace.adapters)
         id_ = next_run_id(
             self._task.campaign, turn.server.key, turn.repeat, runs.beginning_with(run_prefix(self._task.campaign))
@@ -220,15 +228,15 @@ class LaneRun:
             )
             run = self._benchmarks.with_start(profile, run)
             if self._drops_cells_of_a_lost_slice(turn, run):
-                return ""
+                return None
             self._ask(turn, profile)
         except errors.Interrupted:
             raise
         except (errors.QueryFailed, errors.BenchFailed, errors.UsageError) as error:
-            return f"?{error.message}"
+            return _Problem(why=error.message, may_pass=True)
         except (errors.StateError, errors.CloudError) as error:
             raise _Left(error.message) from error
-        return ""
+        return None
 
     def _drops_cells_of_a_lost_slice(self, turn: LaneTurn, run: Run) -> bool:
         """Return whether the slice was lost while its last cells were measured; these are measured again then."""
