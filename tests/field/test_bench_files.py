@@ -139,7 +139,23 @@ def test_a_sweep_has_the_cells_of_its_strategies_without_one_that_failed(
     ]
     run = imported(tmp_path, capsys, "sweep.json", json.dumps(tree))
     assert [cell[0] for cell in cells(run)] == [1, 4, 6]
-    assert "strategy `throughput`" in run["source"]
+    assert "; 2 of 5 results left out: guidellm: its strategy `throughput` keeps no" in run["source"]
+    assert "guidellm: another benchmark has the same load, 1 at once" in run["source"]
+
+
+@pytest.mark.parametrize("cell_note", [True, False], ids=["the first cell has a note", "no cell has one"])
+def test_each_result_without_a_cell_is_named_whatever_notes_the_others_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cell_note: bool
+) -> None:
+    tree = json.loads(read("b2-vllm-json-conc64.json")) | {"mean_e2el_ms": 20_000.0}
+    at_a_rate = tree | {"max_concurrency": None, "request_rate": 2.5}
+    first = at_a_rate if cell_note else tree
+    trees = [first, at_a_rate | {"mean_e2el_ms": None}, tree | {"duration": 0}]
+    run = imported(tmp_path, capsys, "three.json", "\n".join(map(json.dumps, trees)))
+    assert len(cells(run)) == 1
+    assert "2 of 3 results left out: vllm bench serve: it was not measured" in run["source"]
+    assert "; vllm bench serve: its `duration` is 0" in run["source"]
+    assert ("cells at a request rate" in run["source"]) is cell_note
 
 
 def test_llmperfs_summary_is_one_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isfinite
 from typing import Any
@@ -57,8 +57,24 @@ class ForeignCell:
     server: str = ""
 
 
-def read(text: str) -> tuple[Driver, Sequence[ForeignCell]]:
-    """Return the client that wrote a file, and its cells. Raise ValueError, with the reason, for any other file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A result of another client that is no cell, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignFile:
+    """The client that wrote a file, its cells, and the results that are left out."""
+
+    driver: Driver
+    cells: tuple[ForeignCell, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def read(text: str) -> ForeignFile:
+    """Return what a file has. Raise ValueError, with the reason, for one of no known client or without a cell.
 
     A file may hold several results: objects one after the other, lines of JSON, or blocks as `vllm bench serve` prints
     them among its other output.
@@ -73,17 +89,12 @@ def read(text: str) -> tuple[Driver, Sequence[ForeignCell]]:
     forms = [_form(tree, len(trees)) for tree in trees]
     if len({form.driver for form in forms}) > 1:
         raise ValueError(f"it holds results of {', '.join(sorted({form.name for form in forms}))}")
-    results: list[ForeignCell] = []
-    refusals: list[str] = []
-    for form, tree in zip(forms, trees, strict=True):
-        try:
-            results.extend(_results(form, tree))
-        except ValueError as cause:
-            refusals.append(str(cause))
-    if not results:
-        raise ValueError(refusals[0] if refusals else "it holds no result")
-    note = f"{len(refusals)} of {len(trees)} results left out: {refusals[0]}" if refusals else ""
-    return forms[0].driver, (replace(results[0], note=results[0].note or note), *results[1:])
+    results = [result for form, tree in zip(forms, trees, strict=True) for result in _results(form, tree)]
+    cells = tuple(result for result in results if isinstance(result, ForeignCell))
+    left_out = tuple(result for result in results if isinstance(result, LeftOut))
+    if not cells:
+        raise ValueError(left_out[0].why if left_out else "it holds no result")
+    return ForeignFile(driver=forms[0].driver, cells=cells, left_out=left_out)
 
 
 def _form(tree: Tree, count: int) -> Format:
@@ -98,14 +109,14 @@ def _form(tree: Tree, count: int) -> Format:
     return form
 
 
-def _results(form: Format, tree: Tree) -> Sequence[ForeignCell]:
-    """Return the cells of a result. Raise ValueError, which names the format of a damaged one."""
+def _results(form: Format, tree: Tree) -> Sequence[ForeignCell | LeftOut]:
+    """Return the cells of a result, or why a damaged one is left out."""
     try:
         return form.read(tree)
     except ValueError as cause:
-        raise ValueError(f"{form.name}: {cause}") from cause
+        return (LeftOut(why=f"{form.name}: {cause}"),)
     except (KeyError, TypeError, AttributeError, RecursionError) as cause:
-        raise ValueError(f"{form.name}: {type(cause).__name__}: {cause}") from cause
+        return (LeftOut(why=f"{form.name}: {type(cause).__name__}: {cause}"),)
 
 
 def _trees(text: str) -> Sequence[Tree]:
@@ -278,25 +289,27 @@ def _is_guidellm(tree: Tree) -> bool:
     return isinstance(benchmarks, list) and all(isinstance(each, dict) and "metrics" in each for each in benchmarks)
 
 
-def _read_guidellm(tree: Tree) -> Sequence[ForeignCell]:
+def _read_guidellm(tree: Tree) -> Sequence[ForeignCell | LeftOut]:
     """Read guidellm's JSON: a benchmark for each strategy (0.8, src/guidellm/benchmark/schemas).
 
     A sweep has several strategies. One that failed or cannot be read is left out, and so is one at a request rate that
     had as many streams as another one.
     """
     results: dict[Point, ForeignCell] = {}
-    refusals = list[str]()
+    left_out = list[LeftOut]()
     for benchmark in sorted(tree["benchmarks"], key=_is_at_a_rate):
         try:
             result = _read_guidellm_cell(benchmark)
         except (ValueError, TypeError, AttributeError) as cause:
-            refusals.append(str(cause))
+            left_out.append(LeftOut(why=f"guidellm: {cause}"))
             continue
-        results.setdefault(result.point, result)
-    if not results:
-        raise ValueError(refusals[0] if refusals else "it has no benchmark")
-    first, *others = results.values()
-    return (replace(first, note="; ".join(dict.fromkeys(filter(None, (first.note, *refusals))))), *others)
+        if results.setdefault(result.point, result) is not result:
+            left_out.append(
+                LeftOut(why=f"guidellm: another benchmark has the same load, {result.point.concurrency} at once")
+            )
+    if not results and not left_out:
+        raise ValueError("it has no benchmark")
+    return (*results.values(), *left_out)
 
 
 def _is_at_a_rate(benchmark: Tree) -> bool:
@@ -546,7 +559,7 @@ def _configured_concurrency(config: Any) -> int | None:
     return next((value for value in map(_configured_concurrency, children) if value is not None), None)
 
 
-def _read_table(text: str) -> tuple[Driver, Sequence[ForeignCell]]:
+def _read_table(text: str) -> ForeignFile:
     """Read a table as CSV: the quickstart's, or a grid. Raise ValueError for any other text."""
     if len(text) > _LONGEST_TABLE:
         raise ValueError(f"it isn't JSON, and as a table it's longer than {_LONGEST_TABLE >> 20} million characters")
@@ -555,8 +568,9 @@ def _read_table(text: str) -> tuple[Driver, Sequence[ForeignCell]]:
         raise ValueError(other)
     columns, rows = csv_table(text)
     if gke_quickstart.is_table(columns):
-        return Driver.GKE_QUICKSTART, _quickstart_cells(gke_quickstart.rows_of_table(columns, rows))
-    return Driver.GRID, _read_grid(columns, rows)
+        cells = _quickstart_cells(gke_quickstart.rows_of_table(columns, rows))
+        return ForeignFile(driver=Driver.GKE_QUICKSTART, cells=tuple(cells))
+    return ForeignFile(driver=Driver.GRID, cells=tuple(_read_grid(columns, rows)))
 
 
 def _read_grid(columns: Sequence[str], rows: Iterable[CsvRow]) -> Sequence[ForeignCell]:
@@ -574,11 +588,14 @@ def _read_grid(columns: Sequence[str], rows: Iterable[CsvRow]) -> Sequence[Forei
 
 
 def _read_grid_cell(row: CsvRow) -> ForeignCell:
-    numbers = {name: row.number(name) for name in _GRID_COLUMNS}
-    unknown = next((name for name, value in numbers.items() if value is None), None)
-    if unknown is not None:
-        raise ValueError(f"line {row.line}: `{unknown}` is unknown")
-    streams, context, rate, latency = (value or 0.0 for value in numbers.values())
+    def number(column: str) -> float:
+        value = row.number(column)
+        if value is None:
+            raise ValueError(f"line {row.line}: `{column}` is unknown")
+        return value
+
+    streams, context = number("concurrency"), number("context_len")
+    rate, latency = number("throughput_req_sec"), number("avg_latency_s")
     if not (streams.is_integer() and streams and context.is_integer()):
         raise ValueError(f"line {row.line}: streams and tokens are whole numbers, and at least one stream")
     point = Point(concurrency=int(streams), context_tokens=int(context), output_tokens=None)
@@ -665,7 +682,7 @@ class Format:
     name: str
     sign: str
     matches: Callable[[Tree], bool]
-    read: Callable[[Tree], Sequence[ForeignCell]]
+    read: Callable[[Tree], Sequence[ForeignCell | LeftOut]]
 
 
 FORMATS = (

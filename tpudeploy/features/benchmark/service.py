@@ -25,7 +25,7 @@ from tpudeploy.domain.task import TASKS, Task, is_absent_route
 from tpudeploy.features.benchmark import foreign, gke_quickstart, subject
 from tpudeploy.features.benchmark.cells import contradictions, feasible, judge_cell
 from tpudeploy.features.benchmark.drivers import load_driver
-from tpudeploy.features.benchmark.foreign import ForeignCell
+from tpudeploy.features.benchmark.foreign import ForeignCell, ForeignFile
 from tpudeploy.features.benchmark.offer import Offer, Point
 from tpudeploy.features.benchmark.ports import LoadDriver, RunStore
 from tpudeploy.features.benchmark.prompts import SIZES
@@ -328,8 +328,8 @@ class Benchmarks:
         """
         kind = None if type is None else loading.accelerator_type(type)
         contents = [_read_foreign(name, content) for name, content in files.items()]
-        results = [_with_context(result, context) for _, of_file in contents for result in of_file]
-        driver = _sole("drivers", {driver for driver, _ in contents})
+        results = [_with_context(result, context) for each in contents for result in each.cells]
+        driver = _sole("drivers", {each.driver for each in contents})
         if any(result.hardware for result in results):
             servers = _chosen_servers(results, model, kind)
         else:
@@ -339,7 +339,7 @@ class Benchmarks:
             raise UsageError(
                 f"A price is that of one server, and there are {len(servers)}.", hint="Choose one: --model and --type."
             )
-        head = ", ".join(files) if not driver.is_of_others else f"{gke_quickstart.TITLE}, {', '.join(files)}"
+        head = _source(driver, files, contents)
         digest = f"sha256:{hashlib.sha256(b''.join(files.values())).hexdigest()}"
         return tuple(
             self._imported_run(driver, replace(each, usd_per_hour=usd_per_hour), own, head, digest)
@@ -494,6 +494,16 @@ def _growth(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None or after < before else after - before
 
 
+def _source(driver: Driver, names: Iterable[str], files: Sequence[ForeignFile]) -> str:
+    """Return what runs are imported from, with the results that are left out."""
+    source = ", ".join([gke_quickstart.TITLE, *names] if driver.is_of_others else names)
+    reasons = [each.why for file in files for each in file.left_out]
+    if not reasons:
+        return source
+    total = len(reasons) + sum(len(file.cells) for file in files)
+    return f"{source}; {len(reasons)} of {total} results left out: {'; '.join(dict.fromkeys(reasons))}"
+
+
 def _with_context(result: ForeignCell, context: int | None) -> ForeignCell:
     """Return a cell with the length of its prompts as the user states it, where the file doesn't."""
     figures, point = result.figures, result.point
@@ -555,7 +565,7 @@ def _stored(runs: RunStore, run: Run) -> Run:
     return run
 
 
-def _read_foreign(name: str, content: bytes) -> tuple[Driver, Sequence[ForeignCell]]:
+def _read_foreign(name: str, content: bytes) -> ForeignFile:
     try:
         return foreign.read(content.decode())
     except UnicodeDecodeError as cause:

@@ -140,7 +140,7 @@ class Installed:
         if text is None:
             return Measured(figures=None, evidence=Evidence(), errors={}, seconds=seconds, is_cut=True)
         try:
-            (result,) = foreign.read(text)[1]
+            (result,) = foreign.read(text).cells
         except ValueError as cause:
             raise errors.BenchFailed(f"{self._client.program} wrote a result that cannot be read: {cause}.") from cause
         if result.figures is None:
