@@ -95,6 +95,12 @@ def test_where_the_profile_itself_breaks_a_limit_settings_that_keep_it_are_the_r
     y, both = (("y", "1"),), (("x", "1"), ("y", "1"))
     verdict, _ = search({(): None, (("x", "1"),): 50.0, (("x", "2"),): None, y: None, both: None})
     assert (verdict.finding, verdict.winner) == (ClaimFinding.MEETS, (("x", "1"),))
+    assert [each.change for each in verdict.evidence] == [None], "there is no figure to compare with"
+
+
+def test_the_gain_of_a_race_is_what_was_measured_however_large() -> None:
+    verdict, _ = search({(("x", "1"),): 500.0, (("x", "1"), ("y", "1")): 500.0})
+    assert [each.change for each in verdict.evidence] == [pytest.approx(4.0, rel=1e-3)]
 
 
 @pytest.mark.parametrize(("limit", "finding"), [(2.2, ClaimFinding.BETTER), (1.6, ClaimFinding.NONE)])

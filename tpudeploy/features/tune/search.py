@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from math import expm1, log, sqrt
 from statistics import fmean
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from tpudeploy.features.ab_test.effect import RepeatFigure, effect, finding
 from tpudeploy.features.ab_test.experiment import AbFinding, MeasuredEffect
@@ -37,7 +37,6 @@ _REACH = 2.0  # standard errors: what lies beyond cannot win
 _STILL = 0.06  # of the best: an alternative that was further behind is not raced again
 _PAIRS, FEWEST_PAIRS = 4, 2  # of the winner with the profile as written
 _CENT = 1e-6  # USD: a rounding error
-_RESCUE = 100.0  # the score of settings within the limits beside ones that break them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,11 +110,14 @@ class ClaimFinding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceEvidence:
-    """The result of a race: its winning choice, by how much, over how many pairs. An estimate, not a claim."""
+    """The result of a race: its winning choice, by how much, over how many pairs. An estimate, not a claim.
+
+    `change` is None for a choice within the limits beside settings that broke them.
+    """
 
     axis: str
     choice: Settings
-    change: float
+    change: float | None
     pairs: int
 
 
@@ -145,13 +147,38 @@ class OutOfMoney(Exception):
 _Search: TypeAlias = Generator[TrialRequest, Trial, TuneVerdict]
 
 
+class _Standing(IntEnum):
+    """How settings stand beside the best ones, the worst first."""
+
+    BREAKS_LIMIT = 0
+    BOTH_WITHIN = 1
+    BEST_BREAKS_LIMIT = 2
+
+
+class _Score(NamedTuple):
+    """A pair of measurements, or several, ordered. `gain` is the logarithm of the ratio to the best.
+
+    It is that of the value alone where the best broke a limit, and 0 where the settings did.
+    """
+
+    standing: _Standing
+    gain: float
+
+    def plus(self, gain: float) -> _Score:
+        return self._replace(gain=self.gain + gain)
+
+
+_WORTH_A_LINE = _Score(_Standing.BOTH_WITHIN, _MARGIN)
+_BARELY_ALIVE = _Score(_Standing.BOTH_WITHIN, -_STILL)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Race:
-    """The state of the search between two races."""
+    """The state of the search between two races. `behind` are scores beside the best, by axis and choice."""
 
     best: Settings = ()
     evidence: Mapping[str, RaceEvidence] = field(default_factory=dict)
-    behind: Mapping[Settings, float] = field(default_factory=dict)  # estimates of alternatives, relative to the best
+    behind: Mapping[tuple[str, Settings], _Score] = field(default_factory=dict)
     scatter: tuple[float, ...] = ()
 
 
@@ -223,16 +250,18 @@ def _race_axis(axis: Axis, race: _Race, round_: int) -> Generator[TrialRequest, 
     rivals = {with_choice(race.best, axis, choice): choice for choice in axis.choices}
     rivals.pop(race.best, None)
     if round_:
-        rivals = {arm: choice for arm, choice in rivals.items() if race.behind.get(_key(axis, choice), 0.0) > -_STILL}
+        alive = _Score(_Standing.BOTH_WITHIN, 0.0)
+        scores_before = {arm: race.behind.get((axis.name, choice), alive) for arm, choice in rivals.items()}
+        rivals = {arm: choice for arm, choice in rivals.items() if scores_before[arm] > _BARELY_ALIVE}
     scores = yield from _heats(f"{round_ + 1} {axis.name}", race, rivals)
     return _after(axis, race, rivals, scores)
 
 
 def _heats(
     stage: str, race: _Race, rivals: Iterable[Settings]
-) -> Generator[TrialRequest, Trial, Mapping[Settings, list[float]]]:
-    """Measure each rival beside the best settings, as often as it can still win. Return the logarithms of ratios."""
-    scores: dict[Settings, list[float]] = {arm: [] for arm in rivals}
+) -> Generator[TrialRequest, Trial, Mapping[Settings, list[_Score]]]:
+    """Measure each rival beside the best settings, as often as it can still win. Return the scores."""
+    scores: dict[Settings, list[_Score]] = {arm: [] for arm in rivals}
     active = list(scores)
     for number in range(_REPEATS):
         if not active:
@@ -246,57 +275,73 @@ def _heats(
 
 
 def _after(
-    axis: Axis, race: _Race, rivals: Mapping[Settings, Settings], scores: Mapping[Settings, Sequence[float]]
+    axis: Axis, race: _Race, rivals: Mapping[Settings, Settings], scores: Mapping[Settings, Sequence[_Score]]
 ) -> _Race:
     """Return the state of the search after a race."""
     scatter = (*race.scatter, *_deviations(scores))
-    estimates = {arm: fmean(values) for arm, values in scores.items()}
-    behind = {**race.behind, **{_key(axis, rivals[arm]): estimate for arm, estimate in estimates.items()}}
+    estimates = {arm: _estimate(values) for arm, values in scores.items()}
     winner = max(estimates, key=lambda arm: estimates[arm], default=None)
-    if winner is None or estimates[winner] <= _MARGIN:
+    if winner is None or estimates[winner] <= _WORTH_A_LINE:
+        behind = {**race.behind, **{(axis.name, rivals[arm]): estimate for arm, estimate in estimates.items()}}
         return replace(race, behind=behind, scatter=scatter)
     gain = estimates[winner]
     # What was behind the old best is further behind the new one.
-    behind |= {_key(axis, rivals[arm]): estimate - gain for arm, estimate in estimates.items()}
-    own = RaceEvidence(axis=axis.name, choice=rivals[winner], change=expm1(min(gain, 1.0)), pairs=len(scores[winner]))
+    behind = {**race.behind, **{(axis.name, rivals[arm]): _beside(each, gain) for arm, each in estimates.items()}}
+    change = expm1(gain.gain) if gain.standing is _Standing.BOTH_WITHIN else None
+    own = RaceEvidence(axis=axis.name, choice=rivals[winner], change=change, pairs=len(scores[winner]))
     return _Race(best=winner, evidence={**race.evidence, axis.name: own}, behind=behind, scatter=scatter)
 
 
-def _key(axis: Axis, choice: Settings) -> Settings:
-    """Return a name for a choice; that of the profile as written is its axis'."""
-    return choice or (("", axis.name),)
+def _beside(score: _Score, best: _Score) -> _Score:
+    """Return the score beside settings that have become the best."""
+    if score.standing is best.standing:
+        return _Score(_Standing.BOTH_WITHIN, score.gain - best.gain)
+    return _Score(_Standing.BREAKS_LIMIT, 0.0)
+
+
+def _estimate(scores: Sequence[_Score]) -> _Score:
+    """Return the score over several pairs. Settings that break a limit once break it."""
+    standings = {each.standing for each in scores}
+    standing = _Standing.BREAKS_LIMIT if _Standing.BREAKS_LIMIT in standings else max(standings)
+    return _Score(standing, fmean(each.gain for each in scores if each.standing is standing))
 
 
 def _still_racing(
-    active: Sequence[Settings], scores: Mapping[Settings, Sequence[float]], noise: float
+    active: Sequence[Settings], scores: Mapping[Settings, Sequence[_Score]], noise: float
 ) -> list[Settings]:
     """Return what is measured again: the better half of the alternatives that can still win, unless one has won."""
     reach = {arm: _REACH * noise / sqrt(len(scores[arm])) for arm in active}
-    means = {arm: fmean(scores[arm]) for arm in active}
-    surest = max((means[arm] - reach[arm] for arm in active), default=0.0)
-    possible = [arm for arm in active if means[arm] + reach[arm] > max(_MARGIN, surest)]
-    possible.sort(key=lambda arm: -means[arm])
-    if len(possible) == 1 and means[possible[0]] - reach[possible[0]] > _MARGIN:
+    estimates = {arm: _estimate(scores[arm]) for arm in active}
+    surest = max(_WORTH_A_LINE, *(estimates[arm].plus(-reach[arm]) for arm in active))
+    possible = [arm for arm in active if estimates[arm].plus(reach[arm]) > surest]
+    possible.sort(key=lambda arm: estimates[arm], reverse=True)
+    if len(possible) == 1 and estimates[possible[0]].plus(-reach[possible[0]]) > _WORTH_A_LINE:
         return []  # it has won, and beaten the best so far
     return possible[: max(1, -(-len(active) // 2))]
 
 
-def _score(value: float | None, reference: float | None) -> float:
+def _score(value: float | None, reference: float | None) -> _Score:
     if value is None:
-        return -_RESCUE
-    return _RESCUE + log(value) if reference is None else log(value / reference)
+        return _Score(_Standing.BREAKS_LIMIT, 0.0)
+    if reference is None:
+        return _Score(_Standing.BEST_BREAKS_LIMIT, log(value))
+    return _Score(_Standing.BOTH_WITHIN, log(value / reference))
 
 
-def _noise(scatter: Sequence[float], scores: Mapping[Settings, Sequence[float]]) -> float:
+def _noise(scatter: Sequence[float], scores: Mapping[Settings, Sequence[_Score]]) -> float:
     """Return the standard deviation of one pair: what repeats show, and no less than is usual."""
     every = [*scatter, *_deviations(scores)]
     return max(_NOISE, sqrt(fmean(each * each for each in every)) if every else 0.0) * sqrt(2)
 
 
-def _deviations(scores: Mapping[Settings, Sequence[float]]) -> list[float]:
+def _deviations(scores: Mapping[Settings, Sequence[_Score]]) -> list[float]:
     """Return how far repeats are from their means."""
-    repeated = [values for values in scores.values() if len(values) > 1]
-    return [value - fmean(values) for values in repeated for value in values]
+    deviations: list[float] = []
+    for values in scores.values():
+        for standing in (_Standing.BOTH_WITHIN, _Standing.BEST_BREAKS_LIMIT):
+            gains = [each.gain for each in values if each.standing is standing]
+            deviations += [gain - fmean(gains) for gain in gains if len(gains) > 1]
+    return deviations
 
 
 def _confirm(

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from math import exp, log
 from pathlib import Path
 
@@ -299,33 +300,29 @@ class Tunings:
             axes, left_out = written_axes(request.axes), ()
         dropped, remaining = list(left_out), []
         for axis in axes:
-            unwanted = []
-            for choice in axis.choices[1:]:
-                refusal = self._choice_refusal(profile, base, choice, is_default=not request.axes)
-                if refusal is not None:
-                    unwanted.append(choice)
-                if refusal:
-                    dropped.append(DroppedAxis(name=text_of(choice), why=refusal))
-            usable = without(axis, unwanted)
+            verdicts = {c: self._judge(profile, base, c, is_default=not request.axes) for c in axis.choices[1:]}
+            dropped += [verdict for verdict in verdicts.values() if isinstance(verdict, DroppedAxis)]
+            usable = without(axis, [choice for choice, verdict in verdicts.items() if verdict is not _Fate.MEASURED])
             if len(usable.choices) > 1:
                 remaining.append(usable)
         return tuple(remaining), tuple(dropped)
 
-    def _choice_refusal(self, profile: Profile, base: Deployment, choice: Settings, *, is_default: bool) -> str | None:
-        """Return why a choice is not measured, "" for one that the profile has already, None for one that is."""
+    def _judge(self, profile: Profile, base: Deployment, choice: Settings, *, is_default: bool) -> _Fate | DroppedAxis:
+        """Return whether a choice is measured, and why it cannot be."""
         try:
             changed = with_settings(profile, choice)
             deployment = self._workspace.deployment(changed, script=False)
         except ConfigError as problem:
-            return problem.message
+            return DroppedAxis(name=text_of(choice), why=problem.message)
         if server_print(deployment.attributes) == server_print(base.attributes):
-            return ""
+            return _Fate.ALREADY_SO
         is_sized = isinstance(base.budget, HbmBudget)
         if is_default and is_sized and deployment.budget == base.budget:
-            return ""  # the value that the engine takes by itself
+            return _Fate.ALREADY_SO  # the value that the engine takes by itself
         if slice_print(deployment.attributes) != slice_print(base.attributes):
-            return "it needs another slice"
-        return self._refusal(changed)
+            return DroppedAxis(name=text_of(choice), why="it needs another slice")
+        refusal = self._refusal(changed)
+        return _Fate.MEASURED if refusal is None else DroppedAxis(name=text_of(choice), why=refusal)
 
     def _refusal(self, profile: CheckedProfile) -> str | None:
         """Return why sizing says that a server cannot start, or None."""
@@ -488,9 +485,16 @@ class Tunings:
         return self.store.keep(replace(tuning, sheets={**tuning.sheets, name: sheet.id}, seconds=seconds))
 
 
+class _Fate(Enum):
+    """What becomes of a choice of an axis."""
+
+    MEASURED = auto()
+    ALREADY_SO = auto()  # it is what the profile has
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TuneSession:
-    """The arguments of `Tunings.run`."""
+    """What the steps of one run share."""
 
     funds: TuneFunds
     reset: bool

@@ -128,7 +128,8 @@ def _evidence(tuning: Tuning) -> Iterator[str]:
 
 def _evidence_rows(tuning: Tuning) -> Iterator[tuple[str, str, str]]:
     for each in () if tuning.verdict is None else tuning.verdict.evidence:
-        yield text_of(each.choice), f"{each.change:+.1%}", words.plural(each.pairs, "pair")
+        change = "within the limits" if each.change is None else f"{each.change:+.1%}"
+        yield text_of(each.choice), change, words.plural(each.pairs, "pair")
 
 
 def _rest(tuning: Tuning) -> Iterator[str]:
