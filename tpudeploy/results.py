@@ -52,9 +52,12 @@ class Result:
         return 0
 
     def __str__(self) -> str:
+        """Return the text, in which no character of others hides or reorders what is beside it."""
         from tpudeploy.text.paint import Paint
+        from tpudeploy.text.words import plain
 
-        return self.as_text(Paint())
+        text = self.as_text(Paint())
+        return text if self.IS_VERBATIM else plain(text)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.summary}>"

@@ -120,7 +120,9 @@ class Window:
         self.screen = Screen(columns)
         self.clock = VirtualClock()
         self.resize(columns, lines)
-        terminal = Terminal(stdin=sys.stdin, stdout=self._stream, stderr=self._stream, colour=True, is_drawable=True)
+        terminal = Terminal(
+            stdin=sys.stdin, stdout=self._stream, stderr=self._stream, colour=True, is_drawable=True, mark=""
+        )
         self.live = Live(terminal, self.clock)
 
     def resize(self, columns: int, lines: int) -> None:

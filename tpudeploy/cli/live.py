@@ -23,9 +23,6 @@ from tpudeploy.views.request_table import heading, table
 
 _FRAME = 0.25  # seconds between frames
 _MAX_LINES = 20
-_UP, _END_LINE, _END_SCREEN = "\033[{}A", "\033[K", "\033[J"
-
-
 _HOUR = 3600.0
 
 
@@ -154,11 +151,12 @@ class Live:
             columns = self._terminal.size.columns
             # In a window that became narrower, a row of the table wraps to several lines.
             height = sum(max(1, math.ceil(width(row) / columns)) for row in self._drawn)
-            up = f"\r{_UP.format(height)}" if height else "\r"
+            escape = self._terminal.escape
+            up, end_line, end_screen = escape(f"{height}A") if height else "", escape("K"), escape("J")
             text = "\n".join(fitted(line, columns) for line in lines)
-            above = f"{_END_SCREEN}{text}\n" if lines else ""
-            below = "".join(f"{row}{_END_LINE}\n" for row in rows)
-            self._terminal.draw(f"{up}{above}{below}{_END_SCREEN}")
+            above = f"{end_screen}{text}\n" if lines else ""
+            below = "".join(f"{row}{end_line}\n" for row in rows)
+            self._terminal.draw(f"{up}{above}{below}{end_screen}")
             self._drawn = rows
 
     @contextmanager

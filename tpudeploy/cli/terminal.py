@@ -1,6 +1,7 @@
 """Write results to stdout and messages to stderr, in colour at a terminal.
 
-With --json, stdout holds only documents: text for people goes to stderr instead.
+With --json, stdout holds only documents: text for people goes to stderr instead. A model, a server or a colleague may
+have written any part of a text, so only colour and cursor movements of ours reach a terminal.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TextIO
 
 from tpudeploy.domain.errors import Interrupted, OutputFailed
-from tpudeploy.domain.excerpt import escaped, plain, visible
+from tpudeploy.domain.excerpt import escaped, plain
 from tpudeploy.text.paint import Paint
 
 _IN_ASCII = str.maketrans({"█": "#", "░": "-", "…": "~"})  # what tables are drawn with
@@ -22,9 +23,16 @@ _SGR = re.compile(r"\x1b\[[0-9;]*m")  # the colour of a log, which says nothing 
 _DEFAULT_SIZE = os.terminal_size((80, 24))
 
 
+def _secret_mark() -> str:
+    return f"{int.from_bytes(os.urandom(6))};"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
-    """The standard streams of a command. `is_drawable`: stderr is a terminal whose cursor can be moved."""
+    """The standard streams of a command. `is_drawable`: stderr is a terminal whose cursor can be moved.
+
+    `mark` begins each escape of ours, until it is written. No text from outside can contain it.
+    """
 
     stdin: TextIO
     stdout: TextIO
@@ -32,6 +40,7 @@ class Terminal:
     colour: bool
     is_drawable: bool
     as_json: bool = False
+    mark: str = field(default_factory=_secret_mark, compare=False, repr=False)
 
     @classmethod
     def of_process(cls, *, no_color: bool, as_json: bool = False) -> Terminal:
@@ -48,7 +57,15 @@ class Terminal:
 
     @property
     def paint(self) -> Paint:
-        return Paint(colour=self.colour)
+        return Paint(colour=self.colour, mark=self.mark)
+
+    def escape(self, code: str) -> str:
+        """Return an escape that moves the cursor or erases, for `draw`."""
+        return f"\033[{self.mark}{code}"
+
+    def _cleaned(self, text: str) -> str:
+        """Return the text with our escapes, and with all other control characters replaced."""
+        return "\033[".join(map(plain, text.split(self.escape(""))))
 
     @property
     def width(self) -> int | None:
@@ -91,8 +108,11 @@ class Terminal:
 
         Raise `errors.OutputFailed` if it cannot be written.
         """
-        text = visible(text)
-        self.verbatim(text if self.width is None else _fitted(text, self.width))
+        fitted = text if self.width is None else _fitted(text, self.width)
+        if self.as_json:
+            self.talk(fitted)
+        else:
+            self._write(self._cleaned(fitted), "\n")
 
     def verbatim(self, text: str, end: str = "\n") -> None:
         """Write a text of which each line is to be copied as it is: a script, a file, a log. Raise as `data` does.
@@ -102,11 +122,11 @@ class Terminal:
         if self.as_json:
             self.talk(text)
         else:
-            self._write(visible(text) if self.stdout.isatty() else text, end)
+            self._write(self._cleaned(text) if self.stdout.isatty() else text, end)
 
     def foreign(self, text: str) -> None:
         """Write a text of others, such as a log: unchanged to a file or a pipe, without commands to a terminal."""
-        self.verbatim(plain(_SGR.sub("", text)) if self.stdout.isatty() else text)
+        self.verbatim(_SGR.sub("", text) if self.stdout.isatty() else text)
 
     def document(self, text: str, end: str = "\n") -> None:
         """Write a document of --json to stdout, with escapes for invisible characters.
@@ -129,17 +149,21 @@ class Terminal:
 
     def talk(self, text: str) -> None:
         with _ignoring_closed_pipe(self.stderr):
-            print(visible(text), file=self.stderr, flush=True)
+            print(self._cleaned(text), file=self.stderr, flush=True)
 
     def draw(self, text: str) -> None:
-        """Write to stderr's terminal at once. A character that it cannot encode still takes one cell."""
+        """Write to stderr's terminal at once, from the beginning of the line.
+
+        A character that it cannot encode still takes one cell.
+        """
+        text = self._cleaned(text)
         encoding = self.stderr.encoding
         with _ignoring_closed_pipe(self.stderr):
             try:
                 text.encode(encoding)
             except UnicodeEncodeError:
                 text = text.translate(_IN_ASCII).encode(encoding, "replace").decode(encoding)
-            self.stderr.write(text)
+            self.stderr.write(f"\r{text}")
             self.stderr.flush()
 
     def ask(self, question: str) -> str:
@@ -149,7 +173,7 @@ class Terminal:
         """
         try:
             # A person may press Ctrl-C as soon as the question is there.
-            print(question, end="", file=self.stdout, flush=True)
+            print(self._cleaned(question), end="", file=self.stdout, flush=True)
             return self.stdin.readline().strip()
         except KeyboardInterrupt as cause:
             raise Interrupted("Interrupted before an answer: nothing was done.") from cause

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paint:
-    """Wraps text in ANSI escapes. With `colour` False, every method returns its text unchanged."""
+    """Wraps text in ANSI escapes. With `colour` False, every method returns its text unchanged.
+
+    `mark` begins each escape, so that a terminal can tell ours from those in the text of others.
+    """
 
     colour: bool = False
+    mark: str = ""
 
     def bold(self, text: str) -> str:
         return self._wrap("1", text)
@@ -31,4 +35,4 @@ class Paint:
         return text if not style else str(getattr(self, style)(text))
 
     def _wrap(self, code: str, text: str) -> str:
-        return f"\033[{code}m{text}\033[0m" if self.colour else text
+        return f"\033[{self.mark}{code}m{text}\033[{self.mark}0m" if self.colour else text

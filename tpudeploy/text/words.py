@@ -23,7 +23,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88
 _JSON = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` makes one for each value of a plan
 _NARROWEST = 40
-_COLOUR = re.compile(r"\033\[\d*m")
+_COLOUR = re.compile(r"\033\[[\d;]*m")
 _WORD = re.compile(r"\s*(?:[^\s`]*`[^`]*`[^\s`]*|\S+)")  # with the spaces before it; a command in backticks is a word
 _UNBROKEN = re.compile(r"\s*(?:tpudeploy |Run: |\d* \| )")
 _NO_CELL = {"Mn", "Me", "Cf"}  # categories of characters that combine with the one before, or are invisible

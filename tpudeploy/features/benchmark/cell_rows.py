@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tpudeploy.features.benchmark.offer import Point
     from tpudeploy.features.benchmark.run import Cell, Run
 
-_ERASE = "\r\033[K"  # the row of a cell replaces the line that was shown during it
+_ERASE = "K"  # the row of a cell replaces the line that was shown during it
 
 
 class CellRows:
@@ -45,7 +45,7 @@ class CellRows:
         if terminal.is_drawable and terminal.is_in_foreground:
             from tpudeploy.text.words import cut
 
-            terminal.draw(_ERASE + cut(text, terminal.size.columns - 1))
+            terminal.draw(terminal.escape(_ERASE) + cut(text, terminal.size.columns - 1))
 
     def talk(self, text: str) -> None:
         self.clear()
@@ -53,4 +53,4 @@ class CellRows:
 
     def clear(self) -> None:
         if self._terminal.is_drawable:
-            self._terminal.draw(_ERASE)
+            self._terminal.draw(self._terminal.escape(_ERASE))
