@@ -11,6 +11,13 @@ from tpudeploy.boot_log.export import redact, report
 REAL = Path(__file__).parent / "data" / "boot_e2b_v5e1_util095_oom.log"
 
 
+# What the keys of services begin with, one example for each.
+KEYS = (
+    "glrt- glsa_ gsk_ r8_ xai- pplx- nvapi- npm_ pypi- dckr_pat_ shpat_ dop_v1_ sk_live_ rk_test_ whsec_ hvs. "
+    "abc.atlasv1. lin_api_ ntn_ secret_ NRAK- AGE-SECRET-KEY- dp.pt. SG. key- dapi sq0atp- xapp- tskey-auth- 1//0"
+)
+
+
 @pytest.mark.parametrize(
     ("line", "private", "rest"),
     [
@@ -51,6 +58,18 @@ REAL = Path(__file__).parent / "data" / "boot_e2b_v5e1_util095_oom.log"
         ("/home/alice/work is full", "alice", "/work is full"),
         ("vllm serve --hf-token abcd --port 8000", "abcd", "--port 8000"),
         ("password: 12345", "12345", "password"),
+        ("AccountName=x;AccountKey=abcdEFGH0123==;EndpointSuffix=y", "abcdEFGH", "EndpointSuffix=y"),
+        ("Endpoint=sb://x;SharedAccessKey=abcdEFGH0123=", "abcdEFGH", "Endpoint"),
+        ("POST https://hooks.slack.com/services/T0/B0/XXXXXXXX failed", "XXXXXXXX", "failed"),
+        ("POST https://discord.com/api/webhooks/123/tokentoken 404", "tokentoken", "404"),
+        ("POST https://ntfy.sh/our-topic", "our-topic", "POST"),
+        ("GET https://models.acme.io/v1/chat/completions 200", "acme", "/v1/chat/completions 200"),
+        ("https://chat.googleapis.com/v1/spaces/A/messages?key=abcdef&x=1", "abcdef", "x=1"),
+        ("https://api.telegram.org/bot123456789:AAabcdefghijklmnop/sendMessage", "AAabcdef", "https"),
+        ("curl -u me:topsecret https://example.com", "topsecret", "curl"),
+        ("machine h login me password topsecret", "topsecret", "machine h"),
+        ("db.acme.com:5432:db:user:topsecret", "topsecret", ":5432:"),
+        *((f"got {prefix}abcdefghijklmnop0123 here", "abcdefghijklmnop", "here") for prefix in KEYS.split()),
         ("gemma-5f3a-0-1 is up", "gemma-5f3a-0-1", "machine-1 is up"),
     ],
 )

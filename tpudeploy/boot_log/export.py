@@ -16,10 +16,19 @@ _PUBLIC = (
 # A name whose value is a secret. `tokens` with a number are a setting, and a tokenizer is none.
 _PRIVATE_NAME = (
     r"[\w-]{0,64}(?:api[_-]?key|access[_-]?key|private[_-]?key|client[_-]?(?:id|secret|email)|secret|passw|passphrase|pwd\b"
-    r"|credential|signature|\bsig\b|cookie|dsn\b|connection[_-]?string|authorization|token(?!iz))[\w-]{0,64}"
+    r"|credential|signature|\bsig\b|cookie|dsn\b|account[_-]?key|shared[_-]?access|webhook|connection[_-]?string|authorization|token(?!iz))[\w-]{0,64}"
 )
 _VALUE = r"(?:\[[^\]\n]*\]?|'(?:[^'\\\n]|\\.)*'?|\"(?:[^\"\\\n]|\\.)*\"?|[^\s,}&;)]+)"
 _TEXT = r"(?:'(?:[^'\\\n]|\\.)*'?|\"(?:[^\"\\\n]|\\.)*\"?|\[[^\n]*)"
+
+# What the keys of services begin with.
+_PREFIXES = (
+    r"glrt-|glsa_|gsk_|r8_|xai-|pplx-|nvapi-|npm_|pypi-|dckr_pat_|shp(?:at|ss|ca)_|do[opr]_v1_|[sr]k_(?:live|test)_|whsec_"
+    r"|hv[sbr]\.|[\w-]{1,20}\.atlasv1\.|lin_api_|ntn_|secret_|NRAK-|AGE-SECRET-KEY-|dp\.(?:pt|st|ct|sa)\.|SG\.|key-|dapi"
+    r"|sq0[a-z]{3}-|sbp_|figd_|PMAK-|xapp-|sl\.|EAAA|1//0|bot\d{6,12}:|\d{8,12}:AA|tskey-[a-z]{2,9}-|rnd_|fw_|phc_|pscale_\w+_"
+)
+# First parts of the paths of a server like ours; any other path on a private host may be a webhook's secret.
+_OWN_PATHS = r"(?:v\d\w*|health|ping|metrics|version|tokenize|detokenize|invocations|load|docs|models|api/models)\b"
 
 # Variables of the engine and its runtime, which explain a boot; the others of a dump of the environment do not.
 _OWN_VARIABLES = (
@@ -47,6 +56,13 @@ _ROWS: tuple[tuple[str, str], ...] = (
         r"\1***",
     ),
     (r"(://)[^/\s@'\"]+@", r"\1***@"),
+    (r"(?i)([?&](?:key|code|auth|pass|jwt|t)=)[^&\s\"']+", r"\1***"),
+    # A password as curl, netrc and pgpass have it.
+    (r"(\s(?:-u|--user|--proxy-user)[ =]['\"]?[^\s:'\"]+:)[^\s'\"]+", r"\1***"),
+    (r"(\blogin\s+)\S+(\s+password\s+)\S+", r"\1***\2***"),
+    (r"(?m)^((?:.*\s)?[\w.-]+:\d{2,5}:[\w*-]+:[\w*-]+:)\S+$", r"\1***"),
+    (rf"(?<![\w-])(?:{_PREFIXES})[\w./+=-]{{16,}}", "***"),
+    (r"-----BEGIN PGP PRIVATE KEY BLOCK-----(?s:.*?)(?:-----END PGP PRIVATE KEY BLOCK-----|\Z)", "***"),
     # The value of what is a secret by its name: in a mapping, a query, a variable, or after an option.
     (rf"(?i)((?<![\w-]){_PRIVATE_NAME}['\"]?\s*[=:]\s*){_NOT_A_NUMBER}{_VALUE}", r"\1***"),
     (r"(?i)(--[\w-]{0,64}(?:key|token|secret|password)\s+)(?!-)\S+", r"\1***"),
@@ -87,6 +103,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
         ),
         r"\1HOST",
     ),
+    (rf"(://(?:\*\*\*@)?HOST(?::\d+)?/)(?!{_OWN_PATHS})[^\s\"'<>)\],]+", r"\1***"),
     (
         (
             r"(?i)(?<![\w.-])(?!metadata\.google\.internal|[\w.-]*\.c\.PROJECT\.internal)(?:[\w-]+\.)+"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tarfile
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import tpudeploy as td
 
 TOKEN = "hf_AbcDefGhiJklMnoPqrStu"
 PRIVATE = """\
-  env: {OWN_SETTING: "private-host.corp.example"}
+  env: {OWN_SETTING: "private-host.corp.example", SHORT: "pw3", LEVEL: 'it''s'}
 secrets:
   VLLM_API_KEY: our-company-key
 """
@@ -40,11 +41,24 @@ def test_the_archive_explains_the_deployment_and_names_nothing_private(cli: Open
     assert not [name for name, text in texts.items() if text.startswith("not read") or not text.strip()]
     assert "google/gemma-4-E2B-it" in texts["profile.yaml"]
     assert "v6e-1" in texts["state.json"]
-    for private in (TOKEN, "sk-AbCdEf", "our-company-key", "private-host.corp", "secret-team"):
+    for private in (TOKEN, "sk-AbCdEf", "our-company-key", "private-host.corp", "secret-team", "pw3", "it's"):
         assert private not in "".join(texts.values()), private
     again = at.run("support-bundle", profile)
     assert again.code == 1
     assert "exists" in again.err
+
+
+def test_who_ran_commands_is_left_out_on_request(cli: Open) -> None:
+    at = cli()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert at.run("support-bundle", profile).code == 0
+    by = str(re.findall(r'"by": "([^"]+)"', texts_in(at.folder / "gemma-support.tar.gz")["state.json"])[0])
+    assert "@" in by
+    assert at.run("support-bundle", profile, "-anonymous", "-o", "anonymous.tar.gz").code == 0
+    text = str(texts_in(at.folder / "anonymous.tar.gz"))
+    assert by not in text
+    assert "OPERATOR" in text
 
 
 def test_what_cannot_be_read_is_in_the_archive_as_the_error(cli: Open) -> None:

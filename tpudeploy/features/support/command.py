@@ -19,6 +19,7 @@ from tpudeploy.domain.errors import UsageError
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profile(parser, is_required=False)
     parser.add_argument("-o", "--output", metavar="FILE", help="The archive (default: NAME-support.tar.gz).")
+    options.flag(parser, "anonymous", "Leave out who ran commands, and where.")
     options.backend(parser)
 
 
@@ -26,7 +27,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     path = args.profile or _only_profile(args, context)
     (profile,) = context.load([path], args)
     output = context.folder / (args.output or f"{profile.spec.name}-support.tar.gz")
-    show(context.workspace([path]).support_bundle(profile, output), context)
+    show(context.workspace([path]).support_bundle(profile, output, anonymous=args.anonymous), context)
     context.terminal.explain("Read it before you send it: a text can hold what no rule recognizes.")
     return exits.SUCCESS
 

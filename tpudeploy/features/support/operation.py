@@ -7,13 +7,14 @@ you send it. Nothing is sent. What can't be read is in the archive as the error.
 from __future__ import annotations
 
 import io
+import re
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.errors import TpudeployError, UsageError
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, profile
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, flag, profile
 from tpudeploy.operations.written_files import WrittenFiles
 
 if TYPE_CHECKING:
@@ -22,15 +23,23 @@ if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
 
 _MOST = 2 << 20  # characters of one file; of a longer text, the end
-_LONG = 8  # characters; a shorter value of a variable is a setting
+_LONG = 6  # characters; a shorter value of a variable is replaced only beside its name
+_QUOTE = r"'(?:[^'\n]|'')*'?|\"(?:[^\"\\\n]|\\.)*\"?"
+_WORD = rf"(?:{_QUOTE}|[^\s,}}'\"]+)"
+_SHELL_WORD = rf"(?:{_QUOTE}|[^\s'\"])+"
+# A variable of the server in a state and in a plan, which may show two values.
+_OF_STATE = re.compile(rf"(\benv\.[\w.-]+['\"]?\s*[=:]\s*){_WORD}(?:(\s*->\s*){_WORD})?")
 _PLAIN_WORDS = frozenset({"default", "main", "none", "null", "true", "false"})
 
 
-def support_bundle(workspace: Workspace, profile: OneProfile, output: str | Path | None = None) -> WrittenFiles:
+def support_bundle(
+    workspace: Workspace, profile: OneProfile, output: str | Path | None = None, *, anonymous: bool = False
+) -> WrittenFiles:
     """Write a redacted archive that explains a deployment, for a person who helps with it.
 
     The archive is a tar.gz of texts, by default NAME-support.tar.gz in the workspace's folder; only you can read it.
-    Redaction is by rules: read the archive before you send it. What can't be read is in it as the error.
+    Redaction is by rules: read the archive before you send it. What can't be read is in it as the error. With
+    `anonymous`, it doesn't name the people and machines that ran commands either.
 
     Raise `errors.UsageError` if the file exists or can't be written, `errors.ConfigError` for an invalid profile.
     """
@@ -45,7 +54,8 @@ def support_bundle(workspace: Workspace, profile: OneProfile, output: str | Path
     if path.exists():
         raise taken
     texts = {file: _text_of(read) for file, read in _readers(workspace, loaded).items()}
-    content = archive(f"{name}-support", redacted(texts, _names(workspace, loaded)))
+    names = {**_names(workspace, loaded), **(_operators(texts) if anonymous else {})}
+    content = archive(f"{name}-support", redacted(texts, names, loaded.spec.serving.env))
     try:
         is_new = Folder.for_file(path, here=here).create(path.name, content, is_private=True)
     except OSError as cause:
@@ -115,17 +125,33 @@ def _names(workspace: Workspace, profile: Profile) -> dict[str, str]:
         str(placement.network.subnetwork or ""): "SUBNETWORK",
         **{str(value): "LABEL" for value in placement.labels.values()},
         **{str(secret): "SECRET-NAME" for secret in spec.secrets.values()},
-        **{str(value): "VALUE" for value in spec.serving.env.values() if len(str(value)) > _LONG},
+        **{str(value): "VALUE" for value in spec.serving.env.values() if len(str(value)) >= _LONG},
     }
     return {text: name for text, name in own.items() if len(text) > 1 and text.lower() not in _PLAIN_WORDS}
 
 
-def redacted(texts: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts as they may be sent."""
+def _operators(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the people and machines that ran commands, `user@host`, by what a state and its history say."""
+    every = {name for text in texts.values() for name in re.findall(r'"by": "([^"]+)"', text)}
+    return {part: "OPERATOR" for name in every for part in (name, *name.split("@")) if len(part) > 1}
+
+
+def redacted(texts: Mapping[str, str], names: Mapping[str, str], variables: Iterable[str] = ()) -> dict[str, str]:
+    """Return the texts as they may be sent. `variables` are names whose values nobody else may read."""
     from tpudeploy.boot_log.export import redact
     from tpudeploy.features.support.addresses import without_addresses
 
-    return {file: without_addresses(redact(text, names)) for file, text in texts.items()}
+    of_state = "|".join(map(re.escape, re.findall(r'"serving\.env\.([^"]+)":', texts.get("state.json", "")))) or "(?!)"
+    own = "|".join([*map(re.escape, variables), of_state])
+    beside_name = re.compile(
+        rf"((?<![\w.])['\"]?(?:{own})['\"]?(?:=|: ))(?:(?<==){_SHELL_WORD}|(?<=: )(?:{_QUOTE}|[^\n]+))"
+    )
+
+    def without_variables(text: str) -> str:
+        text = _OF_STATE.sub(lambda match: f"{match[1]}***{match[2] + '***' if match[2] else ''}", text)
+        return beside_name.sub(r"\1***", text)
+
+    return {file: without_addresses(redact(without_variables(text), names)) for file, text in texts.items()}
 
 
 def archive(folder: str, texts: Mapping[str, str]) -> bytes:
@@ -150,6 +176,7 @@ OPERATION = Operation(
             kind=ArgumentKind.FILE,
             metavar="FILE",
         ),
+        flag("anonymous", "Leave out who ran commands, and where."),
     ),
     results=(WrittenFiles,),
     access=Access.LOOK,
