@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from _typeshed import SupportsRead
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # without O_NONBLOCK, opening a FIFO would wait for a writer
-_ENDINGS = (".yaml", ".yml", ".json", ".sh")
+_YAML = (".yaml", ".yml")
+_ENDINGS = (*_YAML, ".json", ".sh")
 # The message must be right for `ci` and `mcp`, whose authors are never trusted, and for all other commands.
 _OUTSIDE_HINT = (
     "keep a copy inside the project; `ci` and `mcp` open no other file, and other commands do for an author that you "
@@ -195,7 +196,7 @@ def _outside_paths(project: Path, paths: Iterable[str]) -> frozenset[str]:
 def _unreadable(path: str, error: OSError | ValueError) -> Unreadable:
     match error:
         case FileNotFoundError() | NotADirectoryError():
-            return Unreadable("does not exist", hint=_no_path(path) or _neighbour(Path(path)), missing=True)
+            return _missing(path)
         case PermissionError():
             return Unreadable("cannot be read: permission denied", hint="check its permissions")
         case OSError():
@@ -217,16 +218,24 @@ def _no_path(text: str) -> str:
     return ""
 
 
-def _neighbour(path: Path) -> str:
-    if path.is_symlink():
-        return f"it is a link to `{path.readlink()}`, which does not exist"
-    from difflib import get_close_matches  # imported late, because only a wrong name needs it
+def _missing(text: str) -> Unreadable:
+    """Return the error of a file that does not exist, with the YAML files of its folder, and one of nearly its name."""
+    from tpudeploy.catalog import closest  # imported late, because only a wrong name needs them
+    from tpudeploy.text.words import some
 
-    try:
-        near = get_close_matches(path.name, [p.name for p in path.parent.iterdir() if p.is_file()], n=1)
-    except OSError:
-        return f"there is no folder `{path.parent}`"
-    return f'did you mean "{path.parent / near[0]}"?' if near else "`tpudeploy init` writes a profile"
+    path, guess = Path(text), ""
+    hint = _no_path(text)
+    if not hint and path.is_symlink():
+        hint = f"it is a link to `{path.readlink()}`, which does not exist"
+    elif not hint and not path.parent.is_dir():
+        hint = f"there is no folder `{path.parent}`"
+    elif not hint:
+        files = sorted(p for p in path.parent.iterdir() if p.suffix in _YAML and p.is_file() and p.name[0] != ".")
+        hint = f"there are: {some(map(str, files), 8)}" if files else "`tpudeploy init` writes a profile"
+        stems = {file.stem.casefold(): file for file in files}  # all have the same endings, which make none alike
+        near = closest(path.stem.casefold(), stems)
+        guess = f'did you mean "{stems[near]}"?' if near else ""
+    return Unreadable("does not exist", hint=hint, guess=guess, missing=True)
 
 
 # A boot of 199 graphs writes 170 KB. Of a server's log over days, only the end is read.

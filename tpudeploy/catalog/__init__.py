@@ -137,6 +137,12 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
     return next(filter(None, get_close_matches(word, list(choices), n=5, cutoff=0.6)), None)
 
 
+def guess(word: str, choices: Iterable[str]) -> str:
+    """Return a question about the choice that was probably meant, or ""."""
+    near = closest(word, choices)
+    return f"Did you mean `{near}`?" if near else ""
+
+
 def choice_hint(word: str, choices: Iterable[str], *, otherwise: str = "") -> str:
     """Return the hint about a word that is not one of the choices: the nearest one, or all; `otherwise` without any."""
     names = list(choices)

@@ -52,6 +52,8 @@ def run_guarded(options: argparse.Namespace, *, clock: Clock | None, patience: P
             if options.json and context.reply.text:
                 terminal.document(context.reply.text)
     except errors.TpudeployError as error:
+        if error.guess and _only_looks(options):
+            error.hint = f"{error.guess}\n{error.hint}"
         return _report_stop(terminal, error, streams=streams)
     except KeyboardInterrupt:
         stop = interrupted() if options.command_name in _REQUESTING else errors.Interrupted("Interrupted.")
@@ -59,6 +61,16 @@ def run_guarded(options: argparse.Namespace, *, clock: Clock | None, patience: P
     except Exception:  # noqa: BLE001 - the boundary: any other exception is a bug of ours, and is reported as one
         return _report_stop(terminal, _deleted_folder() or bug(), streams=streams)
     return code
+
+
+def _only_looks(options: argparse.Namespace) -> bool:
+    """Return whether a command neither ends nor buys nor changes anything: a guess by spelling can do no harm there."""
+    from tpudeploy.operations import OPERATIONS, operation
+    from tpudeploy.operations.declaration import Access
+
+    name = "_".join(filter(None, (options.command_name, options.verb))).replace("-", "_")
+    row = operation(name) if name in OPERATIONS else None
+    return row is not None and row.approval is None and row.access in {Access.OFFLINE, Access.LOOK, Access.LOAD}
 
 
 def is_stream(options: argparse.Namespace) -> bool:

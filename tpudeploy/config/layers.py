@@ -50,7 +50,7 @@ class Layers:
             content = self.reader.read(path)
         except Unreadable as error:
             if error.missing:
-                raise ProfileNotFound(f"`{path}` {error.reason}", hint=error.hint) from error
+                raise ProfileNotFound(f"`{path}` {error.reason}", hint=error.hint, guess=error.guess) from error
             at = Location(file=path, line=1, column=1)
             code = codes.OUTSIDE_PROJECT if error.is_refused else codes.UNREADABLE
             self._note(code, f"`{path}` {error.reason}", at, error.hint)

@@ -10,13 +10,17 @@ MAX_BYTES = 1024 * 1024
 class Unreadable(Exception):
     """A file cannot be read. `reason` completes the sentence "`FILE` …"; `missing`: the file does not exist.
 
+    `guess` asks about a file of nearly that name.
     `is_refused`: an untrusted profile may not open it, regardless of its content.
     """
 
-    def __init__(self, reason: str, *, hint: str = "", missing: bool = False, is_refused: bool = False) -> None:
+    def __init__(
+        self, reason: str, *, hint: str = "", guess: str = "", missing: bool = False, is_refused: bool = False
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
+        self.guess = guess
         self.missing = missing
         self.is_refused = is_refused
 

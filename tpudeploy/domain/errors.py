@@ -64,16 +64,18 @@ class TpudeployError(Exception):
     """The base class of every error that tpudeploy raises on purpose.
 
     It's never raised itself: each subclass has its own code. Catch it to handle all of them. `message` says what
-    happened and why, `hint` says what to do.
+    happened and why, `hint` says what to do. `guess` asks about the nearest name in spelling: it's no part of the hint,
+    because no one may act on it who ends or buys something.
     """
 
     code: ClassVar[str] = "TPU0001"
     exit_code: ClassVar[int] = exits.ERROR
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "", guess: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.guess = guess
 
     def __str__(self) -> str:
         """Return what the command line prints, without color: the message, the code and the hint."""
@@ -100,8 +102,10 @@ class ConfigError(TpudeployError):
 
     code = "TPU1000"
 
-    def __init__(self, message: str, *, hint: str = "", diagnostics: Iterable[Diagnostic] = ()) -> None:
-        super().__init__(message, hint=hint)
+    def __init__(
+        self, message: str, *, hint: str = "", guess: str = "", diagnostics: Iterable[Diagnostic] = ()
+    ) -> None:
+        super().__init__(message, hint=hint, guess=guess)
         self.diagnostics = tuple(diagnostics)
 
     def __str__(self) -> str:

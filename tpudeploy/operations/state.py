@@ -208,14 +208,15 @@ def parse_address(text: str) -> Address:
 
 def state_of(workspace: Workspace, name: str) -> State:
     """Return the state of a deployment. Raise `errors.StateError` without one."""
-    from tpudeploy.catalog import choice_hint
+    from tpudeploy.catalog import guess
     from tpudeploy.domain.errors import StateError
 
     backend = workspace.adapters.states
     state = backend.read(name).state
     if state is None:
-        hint = choice_hint(name, backend.names(), otherwise="No deployment has one.")
-        raise StateError(f"{name} has no state here.", hint=hint)
+        names = backend.names()
+        hint = f"There are: {', '.join(names)}." if names else "No deployment has one."
+        raise StateError(f"{name} has no state here.", hint=hint, guess=guess(name, names))
     return state
 
 

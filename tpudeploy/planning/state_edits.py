@@ -40,9 +40,9 @@ def records_at(state: State, where: Address) -> tuple[Record, ...]:
 def _not_tracked(where: Address, states: Mapping[str, State]) -> StateError:
     existing = [str(each) for name in sorted(states) for each in addresses(states[name])]
     hint = f"There are: {', '.join(existing)}." if existing else "No state here tracks a slice."
-    near = None if where.deployment in states else catalog.closest(where.deployment, sorted(states))
-    hint = f"Did you mean `{near}`?" if near else hint
-    return StateError(f"No state here tracks {where}.", hint=f"{hint}\n`tpudeploy state list` lists all addresses.")
+    guess = "" if where.deployment in states else catalog.guess(where.deployment, sorted(states))
+    hint = f"{hint}\n`tpudeploy state list` lists all addresses."
+    return StateError(f"No state here tracks {where}.", hint=hint, guess=guess)
 
 
 def move_replica(state: State, source: Address, target: Address) -> State:

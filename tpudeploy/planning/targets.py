@@ -44,11 +44,11 @@ def require_names(addresses: Collection[Address], names: Collection[str], invali
     """
     missing = next((each for each in addresses if each.deployment not in {*names, *invalid}), None)
     if missing is not None:
-        near = catalog.closest(missing.deployment, sorted(names))
-        hint = f"Did you mean `{near}`?" if near else _existing(sorted(names))
+        hint = _existing(sorted(names))
         if invalid:
             hint += f" No valid profile is in {', '.join(sorted(invalid))}, which may be the one that you mean."
-        raise UsageError(f"There is no {missing} in this plan.", hint=hint)
+        guess = catalog.guess(missing.deployment, sorted(names))
+        raise UsageError(f"There is no {missing} in this plan.", hint=hint, guess=guess)
 
 
 def replicas_by_deployment(
