@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 from emulator.machine_world import IMAGE, MODEL, SERVE, Reply, World, ask
 
+from tpudeploy.catalog import api_paths
 from tpudeploy.emulator.machine.machine import Machine
+from tpudeploy.emulator.machine.vllm import arguments
+from tpudeploy.emulator.machine.vllm.pooling import task_of
 
 HELLO = {"model": MODEL, "messages": [{"role": "user", "content": "hello there"}]}
 
@@ -228,11 +231,46 @@ def test_many_callers_at_once_are_all_counted(served: Machine) -> None:
     assert metric(served, name) == before + 128
 
 
-def test_a_key_guards_v1_alone(world: World) -> None:
+def test_each_key_is_accepted_and_another_one_is_not(world: World) -> None:
     machine = world.boot(f"{SERVE} --api-key first second; healthy")
     assert ask(machine, "/v1/models").tree == {"error": "Unauthorized"}
     assert [ask(machine, "/v1/models", key=key).status for key in ("wrong", "first", "second")] == [401, 200, 200]
-    assert [ask(machine, path).status for path in ("/health", "/metrics", "/version")] == [200, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "body", "answered"),
+    [
+        (MODEL, "", HELLO, ("/invocations",)),
+        (MODEL, "", {"prompt": "hello"}, ("/invocations", "/tokenize")),
+        (MODEL, "-e VLLM_SERVER_DEV_MODE=1", {}, ()),
+        ("BAAI/bge-m3", "", {"input": "hello"}, ("/invocations", "/pooling")),
+        ("BAAI/bge-m3", "", {"text_1": "a", "text_2": "b"}, ("/invocations", "/score")),
+        ("BAAI/bge-reranker-v2-m3", "", {"query": "a", "documents": ["b"]}, ("/invocations", "/rerank")),
+        ("BAAI/bge-reranker-v2-m3", "", {"input": "hello"}, ("/invocations", "/classify", "/pooling")),
+    ],
+)
+def test_a_key_guards_what_the_engine_guards_and_every_other_path_answers(
+    world: World, model: str, settings: str, body: dict[str, object], answered: tuple[str, ...]
+) -> None:
+    serve = SERVE.replace("serve", f"serve {settings}", 1).replace(MODEL, model)
+    machine = world.boot(f"{serve} --max-model-len 8192 --api-key key; healthy")
+    variables = {"VLLM_SERVER_DEV_MODE": "1"} if settings else {}
+    task = task_of(arguments.parse([model]))
+    groups = list(api_paths.served(None, frozenset({task}), (), variables))
+    for path in (path for group in groups for path in group.paths):
+        statuses = {ask(machine, path).status, ask(machine, path, {"unknown": 0}).status}
+        assert statuses == {401} if api_paths.is_guarded(path) else not statuses & {401, 404}, path
+    assert ask(machine, "/v1-and-more").status == ask(machine, "/cohere/v2/chat").status == 401
+    assert ask(machine, "/other").status == 404
+    assert {path: ask(machine, path, body).status for path in answered} == dict.fromkeys(answered, 200)
+    elsewhere = "/pooling" if task == "generate" else "/generative_scoring"
+    assert ask(machine, elsewhere, body).status == 404
+
+
+def test_an_older_engine_guards_less(world: World) -> None:
+    serve = SERVE.replace(IMAGE, "vllm/vllm-tpu:v0.21.0")
+    machine = world.boot(f"{serve} --api-key key; healthy")
+    assert [ask(machine, path).status for path in ("/v1/models", "/v2/rerank")] == [401, 404]
 
 
 def test_a_base_model_chats_with_a_template_alone(world: World) -> None:

@@ -225,8 +225,9 @@ def test_a_machine_without_an_external_address_is_reached_inside(cli: Open) -> N
     assert "cannot be reached" not in applied.err
 
 
-def test_with_an_api_key_probe_and_query_send_it_and_a_stranger_is_turned_away(cli: Open) -> None:
-    at = cli(nodes="real", secrets={"hf-token": "made-up-token", "vllm-key": "made-up-key"})
+@pytest.mark.parametrize("nodes", ["real", "simulated"])
+def test_with_an_api_key_probe_and_query_send_it_and_a_stranger_is_turned_away(cli: Open, nodes: str) -> None:
+    at = cli(nodes=nodes, secrets={"hf-token": "made-up-token", "vllm-key": "made-up-key"})
     profile = at.write(PROFILE.replace("  HF_TOKEN: hf-token\n", "  HF_TOKEN: hf-token\n  VLLM_API_KEY: vllm-key\n"))
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all

@@ -20,7 +20,6 @@ from tpudeploy.domain.verify import EngineReport
 from tpudeploy.node.node_facts import CHANGE_KEY, SPEC_KEY
 from tpudeploy.ports import Clock
 
-API_KEY = "VLLM_API_KEY"
 _TOKENS = 16
 _ANSWER_SECONDS = 60.0  # to the next piece: the first answer after a start may compile
 # All that one observation asks of a server, by every route. A server that is slower does not serve yet.
@@ -143,11 +142,11 @@ class HttpProbe:
 
     def key(self, deployment: Deployment) -> str | None:
         """Return the API key of this endpoint, or None if it requires none. Raise `errors.Denied` or `errors.Fault`."""
-        secret = next((s.secret for s in deployment.container.secrets if s.variable == API_KEY), None)
-        if secret is None or deployment.project is None:
+        reference = deployment.container.api_key
+        if reference is None or deployment.project is None:
             return None
         with self._lock:
-            key = (deployment.project, secret)
+            key = (deployment.project, reference.secret)
             if key not in self._keys:
                 self._keys[key] = self._secret(*key)
             return self._keys[key]

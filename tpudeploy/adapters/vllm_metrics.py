@@ -31,7 +31,7 @@ _FAMILIES = (
 
 
 class HttpMeter:
-    """See `ports.Meter`. `has_iap`: tunnels are possible. vLLM requires its API key for /v1 only, not for /metrics."""
+    """See `ports.Meter`. `has_iap`: tunnels are possible. /metrics requires no API key: catalog/api_paths.py."""
 
     def __init__(self, *, has_iap: bool, timeout: float = 5.0) -> None:
         self._has_iap = has_iap

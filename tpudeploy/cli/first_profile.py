@@ -46,7 +46,7 @@ def ask_answers(terminal: Terminal, text: str) -> Answers:
     known_zones = sorted(catalog.generation(accelerator.generation).zones) if accelerator is not None else []
     terminal.data(f"  Zones with {type_}: {', '.join(known_zones)}")
     zones = _ask(terminal, "Zones, separated by commas", "all", lambda answer: _unknown_zone(answer, known_zones))
-    terminal.data("  With an API key, the endpoint answers only those who have it. Name a secret of Secret Manager.")
+    terminal.data("  An API key guards /v1; `plan` lists the paths that stay open. Name a secret of Secret Manager.")
     api_key = _ask(terminal, "Secret with the API key", "none", _invalid_secret)
     return Answers(
         model=model,

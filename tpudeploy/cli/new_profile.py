@@ -124,7 +124,7 @@ def _text(
             "  HF_TOKEN: hf-token                 # a secret's name in Secret Manager, never its value",
             f"  VLLM_API_KEY: {api_key}"
             if api_key
-            else "  # VLLM_API_KEY: vllm-key           # with it, the endpoint requires a key",
+            else "  # VLLM_API_KEY: vllm-key           # requires a key on /v1; other paths stay open",
             "",
             "placement:",
             *((f"  zones: [{', '.join(zones)}]",) if zones else ()),

@@ -103,6 +103,9 @@ class SecretRef:
     secret: str
 
 
+API_KEY = "VLLM_API_KEY"  # what vLLM reads its key from, and clients here theirs
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
     """The container for docker. `serve` is the argument list from `vllm` on; `environment` has plain values only.
@@ -120,6 +123,11 @@ class Container:
     shm_size: str | None
     port: int
     hosts: int = 1
+
+    @property
+    def api_key(self) -> SecretRef | None:
+        """Return the secret with the key that the server requires, or None if it requires none."""
+        return next((ref for ref in self.secrets if ref.variable == API_KEY), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

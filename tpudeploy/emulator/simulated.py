@@ -10,6 +10,7 @@ import json
 import re
 import shlex
 import threading
+from collections.abc import Mapping
 from functools import lru_cache
 
 from tpudeploy.domain.pace import LOOP_PATH
@@ -19,7 +20,7 @@ from tpudeploy.emulator.machine.docker import run_options
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
 from tpudeploy.emulator.machine.docker.serve import Serve, find_serve
 from tpudeploy.emulator.machine.facts import Behaviour, MachineFacts
-from tpudeploy.emulator.machine.vllm import arguments, deaths, pooling
+from tpudeploy.emulator.machine.vllm import arguments, deaths
 from tpudeploy.emulator.machine.vllm.closed_loop import LoopOffer, play
 from tpudeploy.emulator.machine.vllm.engine import EmulatedEngine, new_engine
 from tpudeploy.emulator.scriptless import END_KEY, Scriptless
@@ -41,6 +42,7 @@ _SETUP_FAILED = "a setup step exited 1"
 _DISK_FULL = "no space left on device"
 _UNDO_FAILED = "the engine did not come up"
 _IMAGE = re.compile(r"^image=(.*)$", re.MULTILINE)
+_VARIABLES = re.compile(r"^secret_variables=\((.*)\)$", re.MULTILINE)
 _SECRETS = re.compile(r"^secret_resources=\((.*)\)$", re.MULTILINE)
 _QUESTION_PATHS = re.compile(r"^question_paths=\((.*)\)$", re.MULTILINE)
 _ASKED = re.compile(r"^asked=(.*)$", re.MULTILINE)
@@ -66,7 +68,8 @@ class Simulated(Scriptless):
         self._used_at = 0.0
         self._undone = self._cause = ""  # the change that was undone, and why: on the disk too
         self._server: HttpServer | None = None
-        self._engine: tuple[tuple[str, Behaviour], EmulatedEngine | None] = (("", behaviour), None)  # source, engine
+        self._secrets: dict[str, str] = {}  # the values that the boot read, by variable
+        self._engine: tuple[object, EmulatedEngine | None] = (None, None)  # what it is made of, engine
         self._streams = Streams(facts.clock)
         self._lock = threading.RLock()  # guest attributes and server are read at the same time
 
@@ -167,13 +170,16 @@ class Simulated(Scriptless):
         self._take_over_change()
         if self._booted_at is None or self._phase()[0] != "serving":
             return Reply(http=503, body="")
-        source = (self._script, self._behaviour)
+        source = (self._script, self._behaviour, self._secrets)
         if self._engine[0] != source:
-            self._engine = (source, engine_of(self._script, self._facts.accelerator_type, self._behaviour))
+            engine = engine_of(self._script, self._facts.accelerator_type, self._behaviour, secrets=self._secrets)
+            self._engine = (source, engine)
         # Its own requests have a mark in their URL: templates/boot/idle.sh.
         if request.method == "POST" and (not self._behaviour.access_log or _PROBE_MARK not in request.query):
             self._used_at = self._facts.clock.now()
         engine = self._engine[1]
+        if engine is not None and not engine.accepts(request.path, request.headers.get("authorization", "")):
+            return Reply(http=401, body={"error": "Unauthorized"})
         if request.path == LOOP_PATH and request.method == "POST":
             return self._loop(request, engine)
         pace = self._behaviour.token_seconds * (1.0 if engine is None else engine.pace)
@@ -230,8 +236,8 @@ class Simulated(Scriptless):
     def _gather(self) -> None:
         """Pull the image of the script and read its secrets, and note what is missing: templates/boot/gather.sh."""
         phases = dict(_PHASES)
-        images, resources = (_words(pattern, self._script) for pattern in (_IMAGE, _SECRETS))
-        self._missing = None
+        images, variables, resources = (_words(pattern, self._script) for pattern in (_IMAGE, _VARIABLES, _SECRETS))
+        self._missing, self._secrets = None, {}
         for image in images:
             refusal = "" if image in self._images else self._facts.pull_refusal(image)
             if refusal:
@@ -239,19 +245,17 @@ class Simulated(Scriptless):
                 self._missing = (phases["image"], reason)
                 return
             self._images.add(image)
-        for resource in resources:
+        for variable, resource in zip(variables, resources, strict=True):
             name = resource if resource.startswith("projects/") else f"projects/{self._facts.project}/{resource}"
-            reason = self._refusal_of(name)
-            if reason:
-                self._missing = (phases["secrets"], reason)
+            status, text = self._facts.secret(name)
+            if status != 200:  # noqa: PLR2004 - HTTP
+                self._missing = (phases["secrets"], self._refusal_of(name, status, text))
                 return
+            self._secrets[variable] = text
 
-    def _refusal_of(self, secret: str) -> str:
-        """Return why a secret cannot be read, in the words of templates/boot/secrets.sh, or ""."""
-        status, text = self._facts.secret(secret)
+    def _refusal_of(self, secret: str, status: int, text: str) -> str:
+        """Return why a secret cannot be read, in the words of templates/boot/secrets.sh."""
         match status:
-            case 200:
-                return ""
             case 403:
                 account = f"The VM's service account {self._facts.service_account}"
                 remedy = "grant it roles/secretmanager.secretAccessor"
@@ -300,8 +304,7 @@ class Simulated(Scriptless):
         if not paths:
             return ""  # of an earlier version, whose requests are not read here
         engine = engine_of(self._script, self._facts.accelerator_type, self._behaviour)
-        routes = None if engine is None else pooling.ROUTES.get(engine.task, ())
-        if routes is None or any(path in routes for path in paths):
+        if engine is None or any(path in engine.paths for path in paths):
             return ""
         noun = _words(_ASKED, self._script)[0]
         return f"The server is healthy, but {noun} failed (HTTP 404): Not Found"
@@ -313,15 +316,18 @@ def _words(pattern: re.Pattern[str], script: str) -> list[str]:
     return [] if match is None else shlex.split(match[1])
 
 
-def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> EmulatedEngine | None:
+def engine_of(
+    script: str, accelerator_type: str, behaviour: Behaviour, *, secrets: Mapping[str, str] | None = None
+) -> EmulatedEngine | None:
     """Return the engine that a startup script would serve; None where vLLM's own parser would refuse it."""
     container = _read_script(script)
     if container is None:
         return None
     options, serve = container
+    environment = {**options.environment, **(secrets or {})}
     task = {
         "image": options.image,
-        "environment": {name: value for name, value in options.environment.items() if value is not None},
+        "environment": {name: value for name, value in environment.items() if value is not None},
         "accelerator_type": accelerator_type,
         "kv_blocks": behaviour.kv_blocks,
         "block_size": behaviour.block_size,

@@ -88,8 +88,7 @@ def answer(
     `token_seconds`.
     """
     body = json.loads(request.body) if request.body else {}
-    task = "generate" if engine is None else engine.task
-    is_attached = request.path not in pooling.OF_SOME_MODELS or request.path in pooling.ROUTES.get(task, ())
+    is_attached = engine is None or request.path in engine.paths
     match request.method, request.path if is_attached else "":
         case "GET", "/health":
             return Reply(http=200, body="")
@@ -109,14 +108,14 @@ def answer(
         case "POST", "/v1/completions":
             return _completion(body, "text_completion", {"text": ANSWER})
         case method, path:
-            return _pooling_reply(task, path if method == "POST" else "", body)
+            return _pooling_reply(engine, path if method == "POST" else "", body)
 
 
-def _pooling_reply(task: str, path: str, body: dict[str, Any]) -> Reply:
-    if path not in pooling.ROUTES.get(task, ()):
+def _pooling_reply(engine: EmulatedEngine | None, path: str, body: dict[str, Any]) -> Reply:
+    if engine is None or path not in pooling.REPLIES:
         return Reply(http=404, body={"detail": "Not Found"})
     try:
-        return Reply(http=200, body=pooling.reply(task, path, body, str(body.get("model", _MODEL))))
+        return Reply(http=200, body=pooling.reply(engine.task, path, body, str(body.get("model", _MODEL))))
     except (AttributeError, TypeError, ValueError) as error:
         return Reply(http=400, body={"error": {"message": f"{error}: Field required", "code": 400}})
 

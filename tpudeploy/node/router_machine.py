@@ -17,7 +17,7 @@ from tpudeploy.catalog import routers
 from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Unsized
-from tpudeploy.domain.deployment import Candidate, Deployment, Json, Lifecycle, Provisioning, Script
+from tpudeploy.domain.deployment import API_KEY, Candidate, Deployment, Json, Lifecycle, Provisioning, Script
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.names import Zone
@@ -29,7 +29,6 @@ from tpudeploy.node.own_end import sees_all_requests
 from tpudeploy.node.router_configuration import Configuration, configuration
 
 LIST_KEY = "tpudeploy-replicas"  # of the metadata: the text of the file that the router reads
-API_KEY = "VLLM_API_KEY"
 _DISK_GIB = 10
 # From the grant to a completion through the router: a boot of a minute, and the download of a program.
 _START_SECONDS = 900.0
@@ -44,7 +43,8 @@ _SHARED = (
 def router_machine(deployment: Deployment, router: Router, templates: Mapping[str, str]) -> Deployment:
     """Return the VM that runs the router of `deployment`."""
     machine, attributes = router.machine, dict(_attributes(deployment, router))
-    secrets = tuple(ref for ref in deployment.container.secrets if ref.variable == API_KEY)
+    key = deployment.container.api_key
+    secrets = () if key is None else (key,)
 
     def render_script() -> str:
         return _script(deployment, router, templates, server_print(attributes))
@@ -156,9 +156,8 @@ def _attributes(deployment: Deployment, router: Router) -> Iterator[tuple[str, J
     yield "vm.port", router.port
     yield "vm.policy", router.policy or facts.policies[0]
     yield "vm.model", router.model
-    for ref in deployment.container.secrets:
-        if ref.variable == API_KEY:
-            yield "vm.api_key", ref.secret
+    if deployment.container.api_key is not None:
+        yield "vm.api_key", deployment.container.api_key.secret
 
 
 _WRITTEN_AS = {
@@ -180,13 +179,13 @@ def _origins(deployment: Deployment, attributes: Mapping[str, Json]) -> Iterator
 def _script(deployment: Deployment, router: Router, templates: Mapping[str, str], spec: str) -> str:
     facts, new = ROUTERS[router.kind], _configuration(router, (), deployment.name)
     fixed = {path: text for path, text in new.files.items() if path != new.list_path}
-    secrets = (ref for ref in deployment.container.secrets if ref.variable == API_KEY)
+    key = deployment.container.api_key
     values = {
         "spec": shlex.quote(spec),
         "name": shlex.quote(deployment.name),
         "port": router.port,
         "patience": math.ceil(_START_SECONDS),
-        **render.question_values(deployment, secrets),
+        **render.question_values(deployment, () if key is None else (key,)),
         "packages": [shlex.quote(package) for package in facts.packages],
         "requirement": shlex.quote(facts.requirement),
         "command": [shlex.quote(word) for word in new.command],

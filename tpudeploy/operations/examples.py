@@ -211,6 +211,7 @@ EXAMPLES: Mapping[str, Example] = {
     "TPU2001": _layer(
         "placement: {network: {external_ip: true}}", "gcloud secrets create vllm-key --data-file=key.txt"
     ),
+    "TPU2010": _layer("secrets: {VLLM_API_KEY: vllm-key}", _PLAN),
     "TPU2003": _layer("placement: {max_price_per_chip_hour: 0.01}", "tpudeploy zones prod.yaml"),
     "TPU2004": _layer("lifecycle: {on_run_end: renew}"),
     "TPU2006": _layer("name: m"),

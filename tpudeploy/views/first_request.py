@@ -6,11 +6,10 @@ import json
 import shlex
 from collections.abc import Iterator
 
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.deployment import API_KEY, Deployment
 from tpudeploy.domain.task import TASKS, Task
 from tpudeploy.node.serving import served_model
 
-_KEY = "VLLM_API_KEY"
 _MESSAGES = [{"role": "user", "content": "Hello"}]
 
 
@@ -21,7 +20,7 @@ def first_request(deployment: Deployment, url: str) -> Iterator[str]:
     """
     model = served_model(deployment)
     body: dict[str, object]
-    has_key = any(secret.variable == _KEY for secret in deployment.container.secrets)
+    has_key = deployment.container.api_key is not None
     if TASKS[deployment.task.task].completions:
         path, body = "chat/completions", {"messages": _MESSAGES}
         call = f"chat.completions.create(model={model!r}, messages={_MESSAGES!r})"
@@ -31,8 +30,8 @@ def first_request(deployment: Deployment, url: str) -> Iterator[str]:
     else:
         return
     document = shlex.quote(json.dumps({"model": model, **body}, ensure_ascii=False))
-    header = f' -H "Authorization: Bearer ${_KEY}"' if has_key else ""
+    header = f' -H "Authorization: Bearer ${API_KEY}"' if has_key else ""
     yield f"curl {shlex.quote(f'{url}/v1/{path}')}{header} -H 'Content-Type: application/json' -d {document}"
-    key = f"os.environ[{_KEY!r}]" if has_key else "'none'"
+    key = f"os.environ[{API_KEY!r}]" if has_key else "'none'"
     imports = "import os; from openai import OpenAI" if has_key else "from openai import OpenAI"
     yield f"{imports}; OpenAI(base_url={f'{url}/v1'!r}, api_key={key}).{call}"

@@ -17,12 +17,11 @@ from tpudeploy.catalog.access import (
     needed_permissions,
 )
 from tpudeploy.catalog.backends import BACKENDS
-from tpudeploy.domain.deployment import SecretRef
+from tpudeploy.domain.deployment import API_KEY, SecretRef
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.project_facts import Secret
 from tpudeploy.text import words
 
-_API_KEY = "VLLM_API_KEY"
 _EVERYBODY = {"allUsers", "allAuthenticatedUsers"}
 _OPAQUE = ("group:", "domain:", "principalSet:", "projectOwner:", "projectEditor:", "projectViewer:")
 
@@ -141,7 +140,7 @@ def _secret(case: DoctorInput, reference: SecretRef, secret: Secret | None) -> F
     if secret.state != "ENABLED":
         hint = f"Run: printf %s VALUE | gcloud secrets versions add {reference.secret} --data-file=-"
         return fail("secret", f"{subject} is {secret.state or 'in no state'}.", hint)
-    if reference.variable == _API_KEY and secret.is_ours_to_read is False:
+    if reference.variable == API_KEY and secret.is_ours_to_read is False:
         hint = _grant(reference, _member(case))
         return fail("secret", f"{subject} is not yours to read: apply, status and query send it.", hint)
     return _machine_access(case, reference, secret, subject)

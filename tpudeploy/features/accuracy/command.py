@@ -7,6 +7,7 @@ import os
 
 from tpudeploy.cli import operation_command
 from tpudeploy.cli.context import Context
+from tpudeploy.domain.deployment import API_KEY
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.features.accuracy.operation import OPERATION
 
@@ -22,7 +23,7 @@ def run(args: argparse.Namespace, context: Context) -> int | None:
         result = context.workspace([args.profile]).accuracy(
             profile,
             **values,
-            api_key=os.environ.get("VLLM_API_KEY"),
+            api_key=os.environ.get(API_KEY),
             folder=context.folder,
             on_message=context.terminal.talk,
         )

@@ -10,6 +10,7 @@ from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import add_argument, add_options, option_values, show
 from tpudeploy.domain import exits
+from tpudeploy.domain.deployment import API_KEY
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.features.benchmark.bench_operation import OPERATIONS, usage
 from tpudeploy.features.benchmark.cell_rows import CellRows
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from tpudeploy.loading import Profile
     from tpudeploy.workspace import Workspace
 
-_KEY = "VLLM_API_KEY"
 _ROW = OPERATIONS["bench"]
 
 
@@ -132,7 +132,7 @@ def _run(
         values = options.without_environment(_ROW.arguments, values)
     rows = CellRows(context.terminal)
     with stopping_gracefully(workspace.adapters.stop, rows.talk):
-        given = _ROW.grouped({**values, "api_key": os.environ.get(_KEY)})
+        given = _ROW.grouped({**values, "api_key": os.environ.get(API_KEY)})
         return workspace.bench(profile, **given, on_point=rows.begin_cell, on_cell=rows.end_cell)
 
 

@@ -17,6 +17,7 @@ CHECKS = (
     image.ignored_variable,
     placement.no_place,
     placement.open_endpoint,
+    placement.open_paths,
     memory.weights_too_large,
     memory.large_by_name,
     memory.no_cache_left,

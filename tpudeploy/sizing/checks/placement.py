@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 
 from tpudeploy import catalog
+from tpudeploy.catalog import api_paths, releases
 from tpudeploy.catalog.backends import BACKENDS
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.deployment import API_KEY, Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.sizing.checks.check import check_for, error, warning
+from tpudeploy.domain.task import Task
+from tpudeploy.sizing.checks.check import arguments, check_for, error, warning
 
 _GOOGLE = re.compile(r"([a-z0-9-]+\.)*(pkg\.dev|gcr\.io)/")
 
@@ -47,20 +49,51 @@ def _unknown_prices(deployment: Deployment) -> str:
     return f" (the price of {names} is not known for {generation.name}, and counts as that of on-demand)"
 
 
+def _open_paths(release: str | None, task: Task, flags: Container[str], variables: Mapping[str, str]) -> str:
+    """Return, as a sentence, the paths that answer without the API key."""
+    groups = list(api_paths.served(release, api_paths.words_of(task), flags, variables))
+    model, others = (", ".join(api_paths.open_paths(groups, release, runs_model=runs)) for runs in (True, False))
+    return f"Without the key, {model} run the model. These answer too: {others}."
+
+
+_PROXY = "To close them, put a proxy in front and let it pass only the paths you list."
+
+
 @check_for(
     "TPU2001",
     "An endpoint without an API key",
     "The machine gets an external address and vLLM requires no key. Google Cloud's default network lets no one "
     "in, but one firewall rule for the port opens the model to everyone it admits. Add a key in Secret Manager "
-    "(vLLM, the health probe and `tpudeploy query` use it), or set placement.network.external_ip: false.",
-    "secrets: {VLLM_API_KEY: vllm-key}",
+    "(vLLM, the health probe and `tpudeploy query` use it), or set placement.network.external_ip: false. A key "
+    f"guards only paths that begin with {', '.join(api_paths.guarded_prefixes())} (vLLM {releases.NEWEST}). "
+    f"{_open_paths(None, Task.UNKNOWN, (), {})} {_PROXY}",
+    f"secrets: {{{API_KEY}: vllm-key}}",
 )
 def open_endpoint(deployment: Deployment) -> Iterator[Diagnostic]:
-    if not deployment.network.external_ip or any(s.variable == "VLLM_API_KEY" for s in deployment.container.secrets):
+    if not deployment.network.external_ip or deployment.container.api_key is not None:
         return
     message = f"{deployment.name} has an external address and requires no API key."
-    hint = "Add secrets.VLLM_API_KEY, or set placement.network.external_ip: false."
-    yield warning(deployment, message, path="secrets.VLLM_API_KEY", hint=hint)
+    hint = f"Add secrets.{API_KEY}, or set placement.network.external_ip: false."
+    yield warning(deployment, message, path=f"secrets.{API_KEY}", hint=hint)
+
+
+@check_for(
+    "TPU2010",
+    "Paths that the API key doesn't guard",
+    "vLLM checks the key by the beginning of a path, and a release decides which paths it checks. Whoever reaches the "
+    f"port can use the others. {_PROXY} Keep the port closed to everyone else: with placement.network.external_ip: "
+    "false, only your VPC network reaches it. The warning stays, because tpudeploy can't see your proxy.",
+    "placement: {network: {external_ip: false}}",
+)
+def open_paths(deployment: Deployment) -> Iterator[Diagnostic]:
+    if deployment.container.api_key is None:
+        return
+    release = deployment.engine.release
+    flags = [name for name, (_, value) in arguments(deployment).items() if value not in (None, False)]
+    prefixes = ", ".join(api_paths.guarded_prefixes(release))
+    message = f"{deployment.name} requires its API key only on paths that begin with {prefixes}."
+    paths = _open_paths(release, deployment.task.task, flags, deployment.container.environment)
+    yield warning(deployment, message, path=f"secrets.{API_KEY}", hint=f"{paths} {_PROXY}")
 
 
 @check_for(

@@ -1,4 +1,4 @@
-"""The HTTP side of the stand-in: vLLM's paths, its guard, its error bodies."""
+"""The HTTP side of the stand-in: what vLLM answers on its paths, its guard, its error bodies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
@@ -94,26 +95,25 @@ class ApiHandler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         try:
-            if not self._is_authorized(path):
+            if not self.server.engine.accepts(path, self.headers.get("Authorization", "")):
                 self.send(401, {"error": "Unauthorized"})
-            elif path in table and self._has(path):
+            elif path in table and self.has(path):
                 table[path](self, body)
             else:
-                is_other_method = self._has(path) and (path in GETS or path in POSTS)
-                wrong = HTTPStatus.METHOD_NOT_ALLOWED if is_other_method else HTTPStatus.NOT_FOUND
-                raise CompletionError(wrong, wrong.phrase, wrong.phrase)  # noqa: TRY301 - one door for every refusal
+                raise self._refusal(path)
         except CompletionError as refusal:
             self.send(refusal.status, refusal.body)
 
-    def _has(self, path: str) -> bool:
-        """Return whether vLLM attaches this path for the model: completions for one that generates alone."""
-        return path not in pooling.OF_SOME_MODELS or path in pooling.ROUTES.get(self.server.engine.task, ())
+    def _refusal(self, path: str) -> CompletionError:
+        if self.has(path) and path not in GETS and path not in POSTS:
+            what = f"The tpudeploy emulator's stand-in cannot do {path}. Ask a real server."
+            return CompletionError(HTTPStatus.NOT_IMPLEMENTED, "NotImplementedError", what)
+        wrong = HTTPStatus.METHOD_NOT_ALLOWED if self.has(path) else HTTPStatus.NOT_FOUND
+        return CompletionError(wrong, wrong.phrase, wrong.phrase)
 
-    def _is_authorized(self, path: str) -> bool:
-        """Return whether the request has a key; as in vLLM, it guards /v1 alone."""
-        keys = self.server.engine.api_keys
-        key = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        return not keys or not path.startswith("/v1") or key in keys
+    def has(self, path: str) -> bool:
+        """Return whether vLLM attaches this path for the model: completions for one that generates alone."""
+        return path in self.server.engine.paths or path == LOOP_PATH
 
     def send(self, status: int, tree: object) -> None:
         self.send_bytes(status, json.dumps(tree).encode(), "application/json")
@@ -165,13 +165,13 @@ class ApiHandler(BaseHTTPRequestHandler):
         self.server.metrics.count_loop(len(loop["answers"]), offer.context, offer.output)
         self.send(200, loop)
 
-    def pool(self, body: bytes) -> None:
+    def pool(self, body: bytes, path: str) -> None:
         engine, tree = self.server.engine, parsed(body)
         model = tree.get("model") or engine.served_names[0]
         if model not in engine.served_names:
             raise CompletionError(404, "NotFoundError", f"The model `{model}` does not exist.", "model")
         try:
-            self.send(200, pooling.reply(engine.task, urlsplit(self.path).path, tree, model))
+            self.send(200, pooling.reply(engine.task, path, tree, model))
         except (AttributeError, TypeError, ValueError) as error:
             text = f"[{{'type': 'missing', 'loc': ('body', '{error}'), 'msg': 'Field required'}}]"
             raise CompletionError(400, "Bad Request", text) from error
@@ -247,24 +247,71 @@ def models(handler: ApiHandler, _body: bytes) -> None:
 
 def tokenize(handler: ApiHandler, body: bytes) -> None:
     """Return one token for each word, numbered by its place."""
-    words = str(parsed(body).get("prompt", "")).split()
+    fields = parsed(body)
+    with completions.typed_fields():
+        is_chat = "messages" in fields
+        words = completions.chat_tokens(fields) if is_chat else completions.prompt_tokens(fields)[0]
     counts = {"count": len(words), "max_model_len": handler.server.engine.max_model_len}
     handler.send(200, {**counts, "tokens": list(range(len(words))), "token_strs": None})
 
 
+def detokenize(handler: ApiHandler, body: bytes) -> None:
+    """Return a word for each token: which words they were isn't known here."""
+    tokens = parsed(body).get("tokens")
+    if not isinstance(tokens, list):
+        raise completions.missing("tokens")
+    handler.send(200, {"prompt": " ".join(f"token-{token}" for token in tokens)})
+
+
+def invoke(handler: ApiHandler, body: bytes) -> None:
+    """Answer as the first route that takes a body with these fields, in vLLM's order."""
+    fields = parsed(body)
+    for field, path in INVOCATIONS:
+        if field in fields and handler.has(path):
+            POSTS[path](handler, body)
+            return
+    raise completions.bad_request("Cannot find suitable handler for request.")
+
+
+def documentation(handler: ApiHandler, _body: bytes) -> None:
+    handler.send_bytes(200, b"<!doctype html><title>FastAPI - Swagger UI</title>", "text/html; charset=utf-8")
+
+
+def openapi(handler: ApiHandler, _body: bytes) -> None:
+    paths: dict[str, object] = {path: {} for path in sorted(handler.server.engine.paths)}
+    handler.send(200, {"openapi": "3.1.0", "info": {"title": "FastAPI", "version": "0.1.0"}, "paths": paths})
+
+
+# A field that a body needs, and the route that takes it.
+INVOCATIONS = (
+    ("messages", "/v1/chat/completions"),
+    ("prompt", "/v1/completions"),
+    ("input", "/v1/embeddings"),
+    ("input", "/classify"),
+    ("query", "/rerank"),
+    *((field, "/score") for field in ("text_1", "queries", "data_1")),
+    ("input", "/pooling"),
+)
 GETS: Mapping[str, Callable[[ApiHandler, bytes], None]] = {
+    "/docs": documentation,
     "/health": empty,
+    "/kv_event_sources": lambda handler, _body: handler.send(200, {}),
     "/load": load,
     "/metrics": metrics,
+    "/openapi.json": openapi,
     "/ping": empty,
+    "/redoc": documentation,
     "/v1/models": models,
     "/version": version,
 }
 POSTS: Mapping[str, Callable[[ApiHandler, bytes], None]] = {
     LOOP_PATH: ApiHandler.loop,
+    "/detokenize": detokenize,
+    "/invocations": invoke,
+    "/is_scaling_elastic_ep": lambda handler, _body: handler.send(200, {"is_scaling_elastic_ep": False}),
     "/ping": empty,
     "/tokenize": tokenize,
     "/v1/chat/completions": lambda handler, body: handler.complete(body, is_chat=True),
     "/v1/completions": lambda handler, body: handler.complete(body, is_chat=False),
-    **{path: ApiHandler.pool for path in sorted(pooling.OF_SOME_MODELS) if "completions" not in path},
+    **{path: partial(ApiHandler.pool, path=path) for path in pooling.REPLIES},
 }

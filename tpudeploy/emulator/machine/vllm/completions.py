@@ -6,6 +6,7 @@ import itertools
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,8 +53,15 @@ class Prompt:
 
 def read(engine: EmulatedEngine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
     """Raise CompletionError, also for a body whose fields have other types than vLLM's."""
-    try:
+    with typed_fields():
         return _read(engine, body, is_chat=is_chat)
+
+
+@contextmanager
+def typed_fields() -> Iterator[None]:
+    """Raise CompletionError for a field of another type than vLLM's."""
+    try:
+        yield
     except (AttributeError, TypeError, ValueError) as error:
         raise CompletionError(
             400, "Bad Request", f"[{{'type': 'type_error', 'loc': ('body',), 'msg': '{error}'}}]"
@@ -67,7 +75,7 @@ def _read(engine: EmulatedEngine, body: Mapping[str, Any], *, is_chat: bool) -> 
     if is_chat and not engine.has_chat_template:
         raise bad_request(NO_TEMPLATE)
     _refuse_what_takes_a_model(body)
-    texts = (_chat_tokens(body),) if is_chat else _prompt_tokens(body)
+    texts = (chat_tokens(body),) if is_chat else prompt_tokens(body)
     _refuse_unknown_ids(engine, texts)
     sizes = tuple(map(len, texts))
     max_tokens = body.get("max_completion_tokens") or body.get("max_tokens") if is_chat else body.get("max_tokens")
@@ -139,10 +147,10 @@ def _limit(engine: EmulatedEngine, size: int, max_tokens: int | None) -> int:
     return room if max_tokens is None else min(room, max_tokens)
 
 
-def _chat_tokens(body: Mapping[str, Any]) -> Sequence[object]:
+def chat_tokens(body: Mapping[str, Any]) -> Sequence[object]:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
-        raise _missing("messages")
+        raise missing("messages")
     return [word for message in messages for word in _words_in(message.get("content") or "")]
 
 
@@ -152,7 +160,7 @@ def _words_in(content: Any) -> list[str]:
     return [word for part in content for word in str(part.get("text", "")).split()]
 
 
-def _prompt_tokens(body: Mapping[str, Any]) -> tuple[Sequence[object], ...]:
+def prompt_tokens(body: Mapping[str, Any]) -> tuple[Sequence[object], ...]:
     match body.get("prompt"):
         case str(text):
             return (text.split(),)
@@ -161,7 +169,7 @@ def _prompt_tokens(body: Mapping[str, Any]) -> tuple[Sequence[object], ...]:
         case [list(), *_] | [str(), *_] as several:
             return tuple(one.split() if isinstance(one, str) else one for one in several)
         case _:
-            raise _missing("prompt")
+            raise missing("prompt")
 
 
 def _prefixes(tokens: Sequence[object], block: int) -> Iterator[int]:
@@ -172,7 +180,7 @@ def _prefixes(tokens: Sequence[object], block: int) -> Iterator[int]:
         yield before
 
 
-def _missing(name: str) -> CompletionError:
+def missing(name: str) -> CompletionError:
     return CompletionError(
         400, "Bad Request", f"[{{'type': 'missing', 'loc': ('body', '{name}'), 'msg': 'Field required'}}]"
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from tpudeploy.catalog import families
+from tpudeploy.catalog import api_paths, families
 from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.domain.model import NotCovered
 from tpudeploy.emulator.digests import release_of
@@ -127,8 +127,8 @@ class EmulatedEngine:
     """`name` is the model's name, wherever its weights are.
 
     `knows` is the share of sums it has right, `pace` how many times as long as usual a token takes. `task` is what the
-    model does, in vLLM's words; `score` is its classification with one label. `performance` is how long its steps take,
-    None where it answers at once.
+    model does, in vLLM's words; `score` is its classification with one label. `paths` are what its API has.
+    `performance` is how long its steps take, None where it answers at once.
     """
 
     model: str
@@ -151,7 +151,14 @@ class EmulatedEngine:
     pace: float = 1.0
     vocabulary: int | None = None
     task: str = "generate"
+    paths: frozenset[str] = frozenset()
     performance: Performance | None = None
+
+    def accepts(self, path: str, authorization: str) -> bool:
+        """Return whether a request gets past vLLM's guard."""
+        scheme, _, key = authorization.partition(" ")
+        has_key = scheme.lower() == "bearer" and key in self.api_keys
+        return has_key or not self.api_keys or not api_paths.is_guarded(path, self.version)
 
 
 def new_engine(written_arguments: Arguments, task: Mapping[str, Any]) -> EmulatedEngine:
@@ -160,6 +167,10 @@ def new_engine(written_arguments: Arguments, task: Mapping[str, Any]) -> Emulate
     max_model_len = DEFAULT_MAX_MODEL_LEN if length in {"auto", "-1"} else read_size(length)
     cache = cache_of(arguments, task, max_model_len)
     keys = arguments.flags.get("api-key") or (task["environment"].get("VLLM_API_KEY", ""),)
+    version = task.get("release") or release_of(task["image"]) or VLLM_VERSION
+    does = task.get("serves") or task_of(arguments)
+    set_flags = [name for name in arguments.flags if arguments.has(name)]
+    groups = api_paths.served(version, frozenset({does}), set_flags, task["environment"])
     return EmulatedEngine(
         model=arguments.model,
         name=arguments.public_name,
@@ -173,14 +184,15 @@ def new_engine(written_arguments: Arguments, task: Mapping[str, Any]) -> Emulate
         gpu_memory_utilization=float(arguments.text("gpu-memory-utilization", "0.92")),
         prefix_caching=arguments.flags.get("enable-prefix-caching") != ("no",),
         user_block_size=arguments.has("block-size"),
-        version=task.get("release") or release_of(task["image"]) or VLLM_VERSION,
+        version=version,
         load=task["load"],
         growth=task.get("growth", {}),
         graphs=graphs_of(arguments, task["environment"]),
         knows=min(_matching_figures(arguments, task, "knows"), default=None),
         pace=prod(_matching_figures(arguments, task, "paces")),
         vocabulary=_vocabulary(arguments.public_name),
-        task=task.get("serves") or task_of(arguments),
+        task=does,
+        paths=frozenset(path for group in groups for path in group.paths),
         performance=performance_of(
             arguments,
             task,

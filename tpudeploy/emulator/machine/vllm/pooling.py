@@ -1,8 +1,8 @@
-"""Pooling models of the stand-in: which task vLLM would resolve, the routes it would attach, and their replies.
+"""Pooling models of the stand-in: which task vLLM would resolve, and the replies of their routes.
 
-Nothing here comes from the product's own table: the stand-in has to be able to disagree with it. Source: vLLM 0.32.0
-config/model.py (runner and convert), entrypoints/pooling/factories.py (routes) and the protocol.py
-of each route. The vectors are made up of the text: the same text has the same one.
+The task doesn't come from the product's own table: the stand-in has to be able to disagree with it. Source: vLLM 0.32.0
+config/model.py (runner and convert) and the protocol.py of each route. The vectors are made up of the text: the same
+text has the same one.
 """
 
 from __future__ import annotations
@@ -75,26 +75,12 @@ def _overrides(arguments: Arguments) -> Mapping[str, Any]:
     return overrides if isinstance(overrides, dict) else {}
 
 
-_SCORING = ("/score", "/v1/score", "/rerank", "/v1/rerank", "/v2/rerank")
-_COMPLETIONS = ("/v1/chat/completions", "/v1/completions")
-ROUTES: Mapping[str, tuple[str, ...]] = {
-    "generate": _COMPLETIONS,
-    "embed": ("/pooling", "/v1/embeddings", *_SCORING),
-    "score": ("/pooling", "/classify", *_SCORING),
-    "classify": ("/pooling", "/classify"),
-    "token_classify": ("/pooling",),
-}
-# Every route that some model has, and others have not.
-OF_SOME_MODELS = frozenset(route for routes in ROUTES.values() for route in routes)
-
-
 def reply(task: str, path: str, body: Mapping[str, Any], model: str) -> dict[str, Any]:
     """Return the body of a pooling route. Raise ValueError, with the name of the field, for a request without it."""
-    kind = "/rerank" if path.endswith("rerank") else f"/{path.rpartition('/')[2]}"
-    prefix, rows, count = _REPLIES[kind](body, task)
+    prefix, rows, count = REPLIES[path](body, task)
     usage = {"prompt_tokens": count, "total_tokens": count, "completion_tokens": 0, "prompt_tokens_details": None}
     whole = {"id": f"{prefix}-{zlib.crc32(json.dumps(body, sort_keys=True).encode()):032x}", "model": model}
-    if kind == "/rerank":
+    if path.endswith("/rerank"):
         return {**whole, "usage": {"prompt_tokens": count, "total_tokens": count}, "results": rows}
     return {**whole, "object": "list", "created": 0, "data": rows, "usage": usage}
 
@@ -147,12 +133,15 @@ def _rerank(body: Mapping[str, Any], _task: str) -> Rows:
     return "rerank", rows[: body.get("top_n") or len(rows)], _count(f"{query} {text}" for text in documents)
 
 
-_REPLIES: Mapping[str, Callable[[Mapping[str, Any], str], Rows]] = {
-    "/embeddings": _embeddings,
+REPLIES: Mapping[str, Callable[[Mapping[str, Any], str], Rows]] = {
+    "/v1/embeddings": _embeddings,
     "/pooling": _pooling,
     "/classify": _classify,
     "/score": _score,
+    "/v1/score": _score,
     "/rerank": _rerank,
+    "/v1/rerank": _rerank,
+    "/v2/rerank": _rerank,
 }
 
 
