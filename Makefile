@@ -63,6 +63,7 @@ lint: .venv/installed-dev
 	lint-imports
 	python tests/house/words.py
 	python tests/house/measures.py
+	python tests/house/budgets.py
 	shellcheck $(SCRIPTS)
 	zizmor --quiet --offline action.yml $(GITHUB_WORKFLOWS)
 	hadolint Dockerfile
