@@ -88,7 +88,7 @@ class Profile(Checked):
     def _read(cls, source: ProfileSource, reader: Reader | None, engine: Engine | None) -> Self:
         """Return the profile of a source, from its files, or from what a `reader` has read of them before."""
         from tpudeploy.adapters.files import FileReader, is_inside
-        from tpudeploy.adapters.project import boundary_of
+        from tpudeploy.adapters.project import absolute, boundary_of
         from tpudeploy.config.parse import parse
         from tpudeploy.config.trust import Trust
 
@@ -96,6 +96,13 @@ class Profile(Checked):
             return boundary_of(Path(source.folder), Path(source.path))
 
         paths = [str(source.path), *map(str, source.overlays)]
+
+        def is_outside(file: str) -> bool:
+            is_named = not source.untrusted and file in paths
+            if is_named and Path(file).resolve() == absolute(Path(file)):
+                return False  # a trusted person named it, and no link leads elsewhere
+            return not is_inside(project(), file)
+
         if reader is None:
             reader = FileReader(project(), operator_paths=paths) if source.untrusted else FileReader()
         checked = parse(
@@ -107,7 +114,7 @@ class Profile(Checked):
             trust=Trust(
                 is_trusted=not source.untrusted,
                 allowed=source.allow_env,
-                is_outside=lambda file: not is_inside(project(), file),
+                is_outside=is_outside,
             ),
             engine=engine,
         )

@@ -232,7 +232,12 @@ def _read_settings(folder: Path, backend: str | None, *, is_trusted: bool) -> Se
         file = b""
     except OSError as cause:
         raise ConfigError(f"`{FILE}` cannot be read: {cause.strerror or cause}.") from cause
-    own = settings({"backend": backend}, os.environ, file)
+    try:
+        own = settings({"backend": backend}, os.environ, file)
+    except ConfigError:
+        if is_inside(folder, str(folder / FILE)):
+            raise
+        raise ConfigError(f"`{FILE}` is a link that leads out of the project, to no valid settings.") from None
     is_from_file = own.origins.get("backend", "").startswith(f"{FILE}:")
     if is_from_file and own.backend is not None and not (is_trusted and not own.untrusted):
         _check_inside(folder, own.backend)

@@ -30,7 +30,8 @@ class Layers:
     """Reads layers. `problems` collects what is wrong; `whole` is False once a layer had to be left out.
 
     `outside` collects the files that no message may quote, because they are outside the project. A trusted person may
-    see the files that they name on the command line. `has_null`: a layer has a null, which deletes or defaults.
+    see the files that they name on the command line, but not where a link leads. `has_null`: a layer has a null, which
+    deletes or defaults.
     """
 
     def __init__(self, reader: Reader, environment: Mapping[str, str], trust: Trust = TRUSTED) -> None:
@@ -55,7 +56,7 @@ class Layers:
             code = codes.OUTSIDE_PROJECT if error.is_refused else codes.UNREADABLE
             self._note(code, f"`{path}` {error.reason}", at, error.hint)
             return None
-        if not self.trust.is_trusted and self.trust.is_outside(path):
+        if self.trust.is_outside(path):
             self.outside.add(path)
         return self._merge_over_bases(content, (path,))
 

@@ -6,6 +6,8 @@ error.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,9 @@ from tpudeploy.operations.declaration import Access, AgentForm, Argument, Argume
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
+    from tpudeploy.config.source import Source
+    from tpudeploy.domain.errors import ConfigError
+    from tpudeploy.features.intake.draft import ProfileDraft
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
@@ -55,14 +60,14 @@ def draft_profile(
     or a startup script. With one of them, `model` stands for one that it doesn't say, and `type` for its slice.
     `shipped` is the name of a profile that comes with tpudeploy.
 
-    Raise `errors.ConfigError` with the place where reading stopped, `errors.UsageError` if nothing is named.
+    Raise `errors.ConfigError` with the place where reading stopped, and its line if the file is inside the project;
+    `errors.UsageError` if nothing is named.
     """
-    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.adapters.files import is_inside
+    from tpudeploy.domain.errors import ConfigError, UsageError
     from tpudeploy.features.intake.model import profile_of_model
     from tpudeploy.features.intake.read import COMMAND, read_command
     from tpudeploy.features.intake.read import read_file as read_source
-    from tpudeploy.features.intake.settle import settle
-    from tpudeploy.features.intake.source import Stop, stopped
 
     if shipped:
         if command or file is not None or model or type:
@@ -74,17 +79,28 @@ def draft_profile(
         if not model:
             raise UsageError("There is nothing to make a profile from.", hint="Name a model, a command or a file.")
         return _drafted(profile_of_model(model, type))
+
     if command:
-        (draft, source), origin = read_command(command, type), COMMAND
-    else:
-        path = Path(str(file))
-        draft, source = read_source(str(file), _content(path, str(file)), type)
-        origin = path.name
+        return _draft_of(COMMAND, lambda: read_command(command, type), model)
+    path = Path(str(file))
+    content = _content(path, str(file))
     try:
-        settled = settle(draft, origin, model_id=model)
+        return _draft_of(path.name, lambda: read_source(str(file), content, type), model)
+    except ConfigError as error:
+        if is_inside(workspace.adapters.folder, str(path)):
+            raise
+        raise _without_quotes(error, path) from None
+
+
+def _draft_of(origin: str, read: Callable[[], tuple[ProfileDraft, Source]], model: str) -> DraftedProfile:
+    from tpudeploy.features.intake.settle import settle
+    from tpudeploy.features.intake.source import Stop, stopped
+
+    draft, source = read()
+    try:
+        return _drafted(settle(draft, origin, model_id=model))
     except Stop as stop:
         raise stopped(stop, source) from stop
-    return _drafted(settled)
 
 
 def _shipped(name: str) -> DraftedProfile:
@@ -103,6 +119,20 @@ def _shipped(name: str) -> DraftedProfile:
     return DraftedProfile(
         name=spec.name, model=spec.model.id, accelerator_type=spec.tpu.type, profile=text, not_carried_over=()
     )
+
+
+def _without_quotes(error: ConfigError, path: Path) -> ConfigError:
+    """Return an error about a file outside the project without its lines; where a link leads there, only the places."""
+    from tpudeploy.adapters.project import absolute
+    from tpudeploy.config.withhold import without_text
+    from tpudeploy.domain.errors import ConfigError
+
+    places = [
+        replace(each, location=each.location and replace(each.location, file=str(path), text=""))
+        for each in error.diagnostics
+    ]
+    is_named = path.resolve() == absolute(path)
+    return ConfigError(error.message, diagnostics=places if is_named else without_text(places, {str(path)}))
 
 
 def _drafted(settled: Any) -> DraftedProfile:

@@ -137,7 +137,7 @@ def _operators(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def redacted(texts: Mapping[str, str], names: Mapping[str, str], variables: Iterable[str] = ()) -> dict[str, str]:
-    """Return the texts as they may be sent. `variables` are names whose values nobody else may read."""
+    """Return the texts as they may be sent. `variables` are the names of the server's own."""
     from tpudeploy.boot_log.export import redact
     from tpudeploy.features.support.addresses import without_addresses
 
