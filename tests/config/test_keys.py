@@ -20,13 +20,13 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import pytest
+from pydantic.fields import FieldInfo
 
 from tpudeploy import loading
 from tpudeploy.adapters import assets
 from tpudeploy.adapters.files import FileReader
 from tpudeploy.config import keys
 from tpudeploy.config.parse import parse
-from tpudeploy.config.schema.base import Key
 from tpudeploy.domain.cost_budget import CostBudget
 from tpudeploy.domain.deployment import (
     Candidate,
@@ -144,7 +144,7 @@ def leaves() -> Iterator[str]:
             yield ".".join(map(str, path))
 
 
-def key_at(path: str) -> Key:
+def key_at(path: str) -> FieldInfo:
     *above, name = path.split(".")
     section = keys.fields_at(tuple(above))
     assert section is not None
@@ -193,7 +193,7 @@ def other_value(path: str) -> Any:
     if path in OTHER:
         return OTHER[path]
     key, now = key_at(path), value_at(base_for(path), path)
-    candidates = (*key.examples, *values_of(key.annotation))
+    candidates = (*(key.examples or ()), *values_of(key.annotation))
     others = [value for value in candidates if value != now]
     assert others, f"{path} has no example besides its default: add one to its field, or a row to OTHER."
     return others[0]

@@ -11,7 +11,6 @@ import pytest
 from config.sources import SMALL, load, place, problems
 
 from tpudeploy.config.schema import ProfileSpec
-from tpudeploy.config.schema.read import read_section
 
 _SERVING = 'serving: {image: "vllm/vllm-tpu:v0.32.0"}\n'
 _RESERVATION = "projects/my-project/locations/us-east5-b/reservations/r"
@@ -436,7 +435,7 @@ health: {{timeout: 30m, via: iap, prompt: "Grüß Gott"}}
     assert profile.spec.placement.zones == ("us-east5-b", "europe-west4-a")
     assert float(profile.spec.placement.max_run_duration or 0) == 7 * 86400
     assert int(profile.spec.serving.shm_size or 0) == 10 * 1024**3
-    assert read_section(ProfileSpec, profile.spec.model_dump()) == profile.spec
+    assert ProfileSpec.model_validate(profile.spec.model_dump()) == profile.spec
     assert "seed" not in profile.spec.serving.args
 
 

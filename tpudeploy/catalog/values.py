@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from pydantic_core import SchemaValidator, ValidationError
 
 from tpudeploy.catalog import releases
 from tpudeploy.catalog._spelling import ValueType, count_of
@@ -35,13 +37,8 @@ def refusals(flag: Flag, value: Any, release: str | None = None) -> Iterator[Val
         yield from _absent_words(flag, value, core_schema)
     if value in _ABSENT:
         return
-    value_as_read = _as_read(flag, value)
-    if is_plainly_valid(core_schema, value_as_read):
-        return
-    from pydantic_core import ValidationError
-
     try:
-        _validator(flag.name, release).validate_json(json.dumps(value_as_read))
+        _validator(flag.name, release).validate_json(json.dumps(_as_read(flag, value)))
     except ValidationError as error:
         yield from _refusals_of(error, core_schema)
 
@@ -68,8 +65,6 @@ def schema(flag_name: str, release: str | None = None) -> Mapping[str, Any] | No
 
 @lru_cache(maxsize=64)
 def _validator(name: str, release: str | None) -> Any:
-    from pydantic_core import SchemaValidator
-
     return SchemaValidator(complete_schema(schema(name, release) or {"type": "any"}))
 
 
@@ -234,69 +229,3 @@ def _below(option: dict[str, Any], part: str | int) -> list[Any]:
         case {"type": "tuple", "items_schema": items} if isinstance(part, int):
             return [items[min(part, len(items) - 1)]]
     return []
-
-
-# The values that pydantic would accept without doubt are accepted here, so that it is imported for the others alone.
-# The import of pydantic_core takes 140 million instructions, three times what Python takes to start, and a third of
-# what `validate` takes without it. Only pydantic refuses: False means that it must be asked.
-
-
-def is_plainly_valid(schema: Mapping[str, Any], value: Any) -> bool:
-    """Return whether a core schema accepts a JSON value, as far as that needs no conversion."""
-    check = _CHECKS.get(schema["type"])
-    return check is not None and check(schema, value)
-
-
-def _is_number(schema: Mapping[str, Any], value: Any) -> bool:
-    if type(value) is not int and not (schema["type"] == "float" and type(value) is float):
-        return False
-    return all(
-        _BOUNDS[name](value, bound) if name in _BOUNDS else name == "type"  # an unknown constraint is not plain
-        for name, bound in schema.items()
-    )
-
-
-_BOUNDS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "gt": lambda value, bound: value > bound,
-    "ge": lambda value, bound: value >= bound,
-    "lt": lambda value, bound: value < bound,
-    "le": lambda value, bound: value <= bound,
-}
-
-
-def _is_text(schema: Mapping[str, Any], value: Any) -> bool:
-    return type(value) is str and len(schema) == 1
-
-
-def _is_word(schema: Mapping[str, Any], value: Any) -> bool:
-    return type(value) is str and value in schema["expected"]
-
-
-def _is_list(schema: Mapping[str, Any], value: Any) -> bool:
-    is_plain = schema.keys() <= {"type", "items_schema"}
-    return is_plain and type(value) is list and all(is_plainly_valid(schema["items_schema"], item) for item in value)
-
-
-def _is_fields(schema: Mapping[str, Any], value: Any) -> bool:
-    fields = schema["fields"]
-    if type(value) is not dict or not value.keys() <= fields.keys():
-        return False
-    if any(field.get("required", True) and name not in value for name, field in fields.items()):
-        return False
-    return all(is_plainly_valid(fields[name]["schema"], item) for name, item in value.items())
-
-
-_CHECKS: Mapping[str, Callable[[Mapping[str, Any], Any], bool]] = {
-    "any": lambda _, __: True,
-    "bool": lambda _, value: type(value) is bool,
-    "choices": _is_word,
-    "float": _is_number,
-    "int": _is_number,
-    "keyword": _is_word,
-    "list": _is_list,
-    "literal": _is_word,
-    "nullable": lambda schema, value: value is None or is_plainly_valid(schema["schema"], value),
-    "str": _is_text,
-    "typed-dict": _is_fields,
-    "union": lambda schema, value: any(is_plainly_valid(choice, value) for choice in schema["choices"]),
-}

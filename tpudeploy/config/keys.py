@@ -6,29 +6,30 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import get_args
 
+from pydantic.fields import FieldInfo
+
 from tpudeploy.config.nodes import Path
 from tpudeploy.config.schema import ProfileSpec, Section
-from tpudeploy.config.schema.base import Key
 
 
-def fields_at(path: Path, root: type[Section] = ProfileSpec) -> Mapping[str, Key] | None:
+def fields_at(path: Path, root: type[Section] = ProfileSpec) -> Mapping[str, FieldInfo] | None:
     """Return the keys below `path`; None for a section whose keys a person chooses, and for a path without keys."""
     return _profile_fields_at(path) if root is ProfileSpec else _fields_below(root, path)
 
 
 @lru_cache(maxsize=1024)
-def _profile_fields_at(path: Path) -> Mapping[str, Key] | None:
+def _profile_fields_at(path: Path) -> Mapping[str, FieldInfo] | None:
     return _fields_below(ProfileSpec, path)
 
 
-def _fields_below(section: type[Section] | None, path: Path) -> Mapping[str, Key] | None:
+def _fields_below(section: type[Section] | None, path: Path) -> Mapping[str, FieldInfo] | None:
     for part in path:
-        info = section.keys.get(str(part)) if section else None
+        info = section.model_fields.get(str(part)) if section else None
         section = section_of(info) if info else None
-    return section.keys if section else None
+    return section.model_fields if section else None
 
 
-def section_of(info: Key) -> type[Section] | None:
+def section_of(info: FieldInfo) -> type[Section] | None:
     """Return the section that a key holds, one that may be absent included, or None."""
     for annotation in get_args(info.annotation) or (info.annotation,):
         if isinstance(annotation, type) and issubclass(annotation, Section):

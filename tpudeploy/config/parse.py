@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from pydantic import ValidationError
+
 from tpudeploy.config import codes
 from tpudeploy.config.compose import compose
 from tpudeploy.config.diagnose import in_order, problem
@@ -17,8 +19,6 @@ from tpudeploy.config.profile import LazyOrigins, Profile
 from tpudeploy.config.reader import Reader
 from tpudeploy.config.rules import RULES
 from tpudeploy.config.schema import ProfileSpec
-from tpudeploy.config.schema.base import Invalid
-from tpudeploy.config.schema.read import read_section
 from tpudeploy.config.source import Source, decode
 from tpudeploy.config.tokens import tokens_in
 from tpudeploy.config.topology import with_type
@@ -97,7 +97,7 @@ def _check(
     """Return the profile, or None, and what is wrong with it.
 
     Whether anything is wrong depends on the values alone, so the profiles of a fleet that differ in their names are
-    examined once: that is a seventh of `validate`. A problem is about the lines of its own file, and is never kept.
+    examined once (decision 78 in docs/decisions.md). A problem is about the lines of its own file, and is never kept.
     """
     tree = with_type(tree)
     values = plain_map(tree)
@@ -122,9 +122,9 @@ def _examine(
     problems = [diagnostic for rule in RULES for diagnostic in rule(anonymous)]
     problems.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))
     try:
-        return read_section(ProfileSpec, values), problems
-    except Invalid as invalid:
-        return None, [*problems, *translate(invalid.findings, tree, nulls)]
+        return ProfileSpec.model_validate(values), problems
+    except ValidationError as invalid:
+        return None, [*problems, *translate(invalid, tree, nulls)]
 
 
 def _is_unknown(path: Path) -> bool:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
 from tpudeploy.catalog import closest, flags, zones_of_region
 from tpudeploy.config import codes, core_scalars, topology
@@ -12,29 +15,30 @@ from tpudeploy.config.diagnose import did_you_mean, problem, quoted
 from tpudeploy.config.keys import all_keys, fields_at, section_of
 from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, dotted, find, key_location
 from tpudeploy.config.schema import ProfileSpec, Section
-from tpudeploy.config.schema.base import Key
+from tpudeploy.config.schema.base import TAGS
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 
 _EXPECTED: Mapping[str, str] = {
-    "text": "text",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "list": "a list",
-    "mapping": "a mapping",
+    "string_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
 }
-_UNQUOTED = frozenset({"int", "float", "bool"})
-_RANGE: Mapping[str, str] = {
-    "gt": "Must be more than {:g}",
-    "ge": "Must be at least {:g}",
-    "lt": "Must be less than {:g}",
-    "le": "Must be at most {:g}",
-    "min_length": "Must have at least this many items: {:g}",
+_UNQUOTED = frozenset({"int_type", "float_type", "bool_type"})
+_RANGE: Mapping[str, tuple[str, str]] = {
+    "greater_than": ("gt", "Must be more than {:g}"),
+    "greater_than_equal": ("ge", "Must be at least {:g}"),
+    "less_than": ("lt", "Must be less than {:g}"),
+    "less_than_equal": ("le", "Must be at most {:g}"),
+    "too_short": ("min_length", "Must have at least this many items: {:g}"),
 }
 
 
 def translate(
-    findings: Iterable[tuple[str, Path, Any]],
+    invalid: ValidationError,
     root: MapNode,
     deleted: Mapping[Path, Location],
     form: type[Section] = ProfileSpec,
@@ -43,8 +47,9 @@ def translate(
 
     `form` is the section of the whole document: of a profile, or of another file that is read as strictly.
     """
+    findings = list(_findings(invalid))
     # A misspelled required key is one problem, not an unknown key and a missing one.
-    unknown = [path for kind, path, _ in findings if kind == "unknown"]
+    unknown = [path for kind, path, _ in findings if kind == "extra_forbidden"]
     suggested = {(*path[:-1], closest(str(path[-1]), _absent(path, root, form))) for path in unknown}
     # A rule says why the generation and the topology that are written name no type.
     if any(find(root, ("tpu", key)) for key in topology.KEYS):
@@ -53,10 +58,17 @@ def translate(
         if kind == "missing":
             if path not in suggested:
                 yield _missing(path, root, deleted, form)
-        elif kind == "unknown":
+        elif kind == "extra_forbidden":
             yield unknown_key(path, key_location(root, path), root, form)
         else:
             yield _of_value(kind, detail, path, find(root, path) or root, form)
+
+
+def _findings(invalid: ValidationError) -> Iterator[tuple[str, Path, Any]]:
+    """Yield what is wrong, the place without the names of alternatives, and the limit or the form."""
+    for error in invalid.errors(include_url=False):
+        if error["type"] != "too_short" or not error["input"]:  # pydantic counts the items that are right
+            yield error["type"], tuple(part for part in error["loc"] if part not in TAGS), error.get("ctx", {})
 
 
 def unknown_key(path: Path, at: Location | None, root: MapNode, form: type[Section] = ProfileSpec) -> Diagnostic:
@@ -114,8 +126,10 @@ def _missing(path: Path, root: MapNode, deleted: Mapping[Path, Location], form: 
     return problem(codes.MISSING_KEY, f"Missing key {keys}", at, path=path, hint=hint)
 
 
-def _field(path: Path, form: type[Section]) -> Key:
-    return (fields_at(path[:-1], form) or {})[str(path[-1])]
+def _field(path: Path, form: type[Section]) -> FieldInfo:
+    """Return the key at `path`, or the one whose list has an item there."""
+    key = tuple(part for part in path if isinstance(part, str))
+    return (fields_at(key[:-1], form) or {})[key[-1]]
 
 
 def _required(path: Path, form: type[Section]) -> Iterator[Path]:
@@ -124,7 +138,7 @@ def _required(path: Path, form: type[Section]) -> Iterator[Path]:
     if section is None:
         yield path
     else:
-        yield from ((*path, name) for name, key in section.keys.items() if key.is_required)
+        yield from ((*path, name) for name, key in section.model_fields.items() if key.is_required())
 
 
 def _of_value(kind: str, detail: Any, path: Path, node: Node, form: type[Section]) -> Diagnostic:
@@ -133,9 +147,10 @@ def _of_value(kind: str, detail: Any, path: Path, node: Node, form: type[Section
         hint = _type_hint(kind, node) or _example(path, form)
         return problem(codes.WRONG_TYPE, message, node.at, path=path, hint=hint)
     if kind in _RANGE:
-        return problem(codes.OUT_OF_RANGE, _RANGE[kind].format(detail), node.at, path=path, hint=_example(path, form))
-    if kind == "choice":
-        return _not_a_choice(detail, path, node, form)
+        limit, message = _RANGE[kind]
+        return problem(codes.OUT_OF_RANGE, message.format(detail[limit]), node.at, path=path, hint=_example(path, form))
+    if kind == "literal_error":
+        return _not_a_choice(_choices(_field(path, form).annotation), path, node, form)
     if kind == "time_zone":
         hint = "write an IANA name, e.g. Europe/Berlin, or UTC"
         return problem(codes.WRONG_FORM, f"No such time zone in {_describe(node)}", node.at, path=path, hint=hint)
@@ -144,8 +159,15 @@ def _of_value(kind: str, detail: Any, path: Path, node: Node, form: type[Section
         message = f"This computer has no time zones, so {_describe(node)} cannot be read"
         return problem(codes.WRONG_FORM, message, node.at, path=path, hint=hint)
     message = f"{_describe(node)} does not have the required form"
-    hint = (form is ProfileSpec and _right_form(path, node)) or f"it looks like {detail}"
+    hint = (form is ProfileSpec and _right_form(path, node)) or f"it looks like {detail['looks']}"
     return problem(codes.WRONG_FORM, message, node.at, path=path, hint=hint)
+
+
+def _choices(annotation: Any) -> tuple[str, ...]:
+    """Return the words of a Literal, also of one inside a list or an alternative."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return tuple(word for each in get_args(annotation) for word in _choices(each))
 
 
 def _right_form(path: Path, node: Node) -> str:
@@ -208,7 +230,7 @@ def _choice_hint(word: str, choices: tuple[str, ...], path: Path, form: type[Sec
     if choice in choices:
         return f"write {choice}"
     field = (fields_at(path[:-1], form) or {}).get(str(path[-1])) if path else None
-    takes_list = field is not None and any(isinstance(example, list) for example in field.examples)
+    takes_list = field is not None and any(isinstance(example, list) for example in field.examples or ())
     near = did_you_mean(word, choices)
     if word and takes_list and not near:
         return f"write a list: [{', '.join(filter(None, re.split(r'[, ]+', word)))}]"
@@ -238,9 +260,9 @@ def _describe(node: Node) -> str:
 def _type_hint(kind: str, node: Node) -> str:
     if not isinstance(node, ScalarNode) or node.value is None:
         return ""
-    if kind == "text":
+    if kind == "string_type":
         return f'quote it: "{_source_text(node)}"'
-    if kind == "list":
+    if kind == "tuple_type":
         return f"write a list: [{_source_text(node)}]"
     unquoted = kind in _UNQUOTED and not node.plain and core_scalars.is_literal(node.text)
     return f"leave out the quotes: {node.text}" if unquoted else ""

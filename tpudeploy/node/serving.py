@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from tpudeploy.catalog import engines, flags
 from tpudeploy.config.keys import FLAG_OF_KEY, VARIABLE_OF_KEY
 from tpudeploy.config.schema import ProfileSpec, ServingSpec
-from tpudeploy.config.schema.base import once_a_section
 from tpudeploy.domain.deployment import Container, Deployment, Json
 
 # The folder of mirrored weights in the container. It is the same for every mirror, so that a change of the bucket
@@ -134,7 +133,6 @@ def _words(name: str, value: object) -> tuple[str, ...]:
     return flags.express(flags.with_any_choice(flag), value)
 
 
-@once_a_section
 def _of_keys(serving: ServingSpec) -> tuple[str, ...]:
     """Return the flags of the keys of `serving`; the deployment decides that of `tensor_parallel_size`."""
     keys = [(key, flag) for (section, key), flag in FLAG_OF_KEY.items() if section == "serving"]
@@ -142,7 +140,6 @@ def _of_keys(serving: ServingSpec) -> tuple[str, ...]:
     return tuple(word for flag, value in values for word in _words(flag, value))
 
 
-@once_a_section
 def _of_arguments(serving: ServingSpec) -> tuple[str, ...]:
     return tuple(word for name, value in serving.args.items() for word in _words(name, value))
 
@@ -153,7 +150,6 @@ def _names_model(serving: ServingSpec) -> bool:
     return any(flag is not None and flag.name == _SERVED_NAME for flag in arguments)
 
 
-@once_a_section
 def environment_of_keys(serving: ServingSpec) -> Mapping[str, str]:
     """Return the environment variables for the keys of `serving`."""
     values = {name: getattr(serving, str(key)) for (_, key), name in VARIABLE_OF_KEY.items()}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pydantic import ValidationError
+
 from tpudeploy.config.schema import ProfileSpec
-from tpudeploy.config.schema.base import Invalid
-from tpudeploy.config.schema.read import read_section
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.patience import Patience
@@ -56,8 +56,8 @@ def _budget_before(change: Change) -> HbmBudget | None:
     if "config" in tree.get("model", {}):
         return None
     try:
-        budget = size(read_section(ProfileSpec, tree))
-    except Invalid:
+        budget = size(ProfileSpec.model_validate(tree))
+    except ValidationError:
         # An adopted slice whose server is unknown, or a profile of another version of tpudeploy.
         return None
     return budget if isinstance(budget, HbmBudget) else None

@@ -31,7 +31,6 @@ from tpudeploy.config.schema import (
     Section,
     ServingSpec,
 )
-from tpudeploy.config.schema.base import once_a_section
 from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
 from tpudeploy.domain.cost_budget import CostBudget
 from tpudeploy.domain.deployment import (
@@ -175,7 +174,6 @@ def _source_print(deployment: Deployment, profile: Profile, digests: Mapping[str
     return text_print(json.dumps([attributes, digests, replicas], sort_keys=True))
 
 
-@once_a_section
 def _resolve_all_but_name(
     spec: ProfileSpec, project: str | None, digest: str | None, commit: str | None, machine_image: str | None
 ) -> Deployment:
@@ -240,7 +238,6 @@ def _with_router_machine(deployment: Deployment, templates: Mapping[str, str]) -
     return replace(deployment, router_machine=router_machine(deployment, deployment.router, templates))
 
 
-@once_a_section
 def _network(network: NetworkSpec) -> Network:
     return Network(
         network=network.network,
@@ -250,12 +247,10 @@ def _network(network: NetworkSpec) -> Network:
     )
 
 
-@once_a_section
 def _health(health: HealthSpec) -> HealthGoal:
     return HealthGoal(timeout_seconds=float(health.timeout), via=Via(health.via), prompt=health.prompt)
 
 
-@once_a_section
 def _lifecycle(lifecycle: LifecycleSpec) -> Lifecycle:
     return Lifecycle(
         prevent_destroy=lifecycle.prevent_destroy,
@@ -373,7 +368,6 @@ def _shm_size(serving: ServingSpec, kind: AcceleratorType) -> str | None:
     return _RAY_SHM_SIZE if kind.hosts > 1 else None
 
 
-@once_a_section
 def _volumes(serving: ServingSpec) -> tuple[tuple[str, str], ...]:
     """Return the profile's volumes. The default is a volume for each cache, which would end with the container.
 
@@ -396,7 +390,6 @@ def _tensor_parallel(serving: ServingSpec, kind: AcceleratorType) -> int:
     return serving.tensor_parallel_size or max(1, kind.devices // copies)
 
 
-@once_a_section
 def _stages(serving: ServingSpec) -> int:
     return math.prod(
         _stage_count(serving, name) for name in ("pipeline-parallel-size", "prefill-context-parallel-size")
@@ -408,7 +401,6 @@ def _stage_count(serving: ServingSpec, flag_name: str) -> int:
     return sizes[0] if sizes and type(sizes[0]) is int else 1
 
 
-@once_a_section
 def _candidates(
     placement: PlacementSpec, models: tuple[Provisioning, ...], kind: AcceleratorType, backends: tuple[Backend, ...]
 ) -> tuple[Candidate, ...]:
@@ -514,10 +506,9 @@ _PLAIN = frozenset({str, int, float, bool})  # these types themselves: a quantit
 @cache
 def _paths(section: type[Any], prefix: str) -> tuple[tuple[str, str], ...]:
     """Return the keys of a section at `prefix` that are attributes, each with its path."""
-    return tuple((key, f"{prefix}{key}") for key in section.keys if prefix or key not in _NO_ATTRIBUTES)
+    return tuple((key, f"{prefix}{key}") for key in section.model_fields if prefix or key not in _NO_ATTRIBUTES)
 
 
-@once_a_section
 def _flat(section: Section, prefix: str) -> Mapping[str, Json]:
     """Return the values of a section by their paths, in the order of the keys."""
     return _flat_values(section, prefix)

@@ -14,7 +14,6 @@ from tpudeploy.catalog.engines import identify
 from tpudeploy.catalog.families import answers
 from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.config.schema import ProfileSpec, ServingSpec
-from tpudeploy.config.schema.base import once_a_section
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import UTILIZATION, EngineSettings, HbmBudget, Speculation, Unsized
 from tpudeploy.domain.engine import Engine, EngineKind
@@ -76,7 +75,6 @@ class _ModelSource(NamedTuple):
     tensors: tuple[tuple[str, int], ...]
 
 
-@once_a_section
 def _size(serving: ServingSpec, source: _ModelSource, type_name: str, image: Engine) -> HbmBudget | Unsized:
     budget = _size_exactly(serving, source.model_id, type_name, source.config_json, image)
     if isinstance(budget, HbmBudget) or budget.is_impossible or budget.at_least is not None:
@@ -106,7 +104,6 @@ def _with_least(budget: Unsized, serving: ServingSpec, source: _ModelSource, kin
     return replace(budget, least=least, most=int(kind.devices * hbm * (serving.hbm_utilization or UTILIZATION)))
 
 
-@once_a_section
 def _size_exactly(
     serving: ServingSpec, model_id: str, type_name: str, config_json: str | None, image: Engine
 ) -> HbmBudget | Unsized:

@@ -2,12 +2,14 @@
 
 from typing import Annotated, Literal
 
-from tpudeploy.config.schema.base import Field, Form, Section, Text, Time
+from pydantic import Field
+
+from tpudeploy.config.schema.base import Form, Section, Text, Time
 
 
 class ScaleSpec(Section):
     min: int = Field(
-        1,
+        default=1,
         ge=1,
         le=1000,
         description="The least number of replicas. Default: 1. It is never below placement.on_demand_floor.",
@@ -15,14 +17,14 @@ class ScaleSpec(Section):
     )
     max: int = Field(ge=1, le=1000, description="The greatest number of replicas. Required.", examples=[4])
     waiting: float = Field(
-        4.0,
+        default=4.0,
         gt=0,
         description="A replica is added when more requests than this wait for each replica on average, for a minute. "
         "Default: 4. Source: vLLM's metric num_requests_waiting.",
         examples=[8],
     )
     kv_cache: float = Field(
-        0.8,
+        default=0.8,
         gt=0,
         lt=1,
         description="A replica is added when more than this share of the KV caches is in use on average, for a minute. "
@@ -30,13 +32,13 @@ class ScaleSpec(Section):
         examples=[0.8],
     )
     cooldown: Time | None = Field(
-        None,
+        default=None,
         description="The time between two steps, and how long a replica must be unneeded before one is removed. "
         "Default: 10m.",
         examples=["10m"],
     )
     max_cost_per_hour: float | None = Field(
-        None,
+        default=None,
         gt=0,
         description="USD per hour: no replica is added if it could raise the list price of all slices and the "
         "router's VM above this. Default: no limit but `max`.",
@@ -55,26 +57,28 @@ class RouterSpec(Section):
         examples=["smg"],
     )
     host: Literal["local", "vm", "own"] = Field(
-        "local",
+        default="local",
         description="Where the router runs. local: `tpudeploy apply` starts it on its machine. own: you run it, with "
         "`tpudeploy router` or with what `tpudeploy render PROFILE router` prints. vm: on a VM of Compute Engine that "
         "is created and deleted with the deployment. Default: local.",
     )
     address: Address = Field(
-        "127.0.0.1",
+        default="127.0.0.1",
         description="The IP address of the router for clients, one of its machine's own. Google assigns a VM's. "
         "Default: 127.0.0.1, for clients on the same machine only.",
         examples=["10.0.0.5"],
     )
-    port: int = Field(8080, ge=1, le=65535, description="The router's TCP port. Default: 8080.", examples=[8080])
+    port: int = Field(
+        default=8080, ge=1, le=65535, description="The router's TCP port. Default: 8080.", examples=[8080]
+    )
     policy: Text | None = Field(
-        None,
+        default=None,
         description="How the router picks a replica, in its own word. Default: cache_aware for smg, leastconn for "
         "haproxy, least_request for envoy.",
         examples=["cache_aware"],
     )
     machine: Text | None = Field(
-        None,
+        default=None,
         description="The machine type of the VM, with host: vm. Default: e2-small.",
         examples=["e2-small"],
     )

@@ -2,16 +2,18 @@
 
 from typing import Annotated, Literal
 
+from pydantic import Field
+
 from tpudeploy.config.schema.base import (
     AbsolutePath,
     Bucket,
     DockerBytes,
-    Field,
     Form,
     JsonValue,
     Section,
     Text,
-    Tokens,
+    TokenCount,
+    TokensOrAuto,
     Words,
 )
 
@@ -31,19 +33,19 @@ class ModelSpec(Section):
         examples=["google/gemma-4-E2B-it"],
     )
     revision: Revision | None = Field(
-        None,
+        default=None,
         description="Branch, tag or commit on the hub. The first apply pins its commit in "
         "tpudeploy.lock.json. Default: the hub's default branch. Source: vLLM's --revision.",
         examples=["main"],
     )
     config: Text | None = Field(
-        None,
+        default=None,
         description="A Hugging Face config.json, relative to this file, to size a model missing from the catalog. "
         "Default: none.",
         examples=["./config.json"],
     )
     mirror: Bucket | None = Field(
-        None,
+        default=None,
         description="A bucket copy of the weights, fetched instead of the hub; clients still see `model.id`. The "
         "folder holds the model's files themselves, config.json among them; the VM's service account needs "
         "roles/storage.objectViewer there. Default: none.",
@@ -62,8 +64,6 @@ Image = Annotated[
 ]
 ContainerName = Annotated[str, Form(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,62}", "vllm-gemma4")]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
-TokenCount = Annotated[int, Tokens()]
-TokensOrAuto = Annotated[int | Literal["auto"], Tokens(has_auto=True)]
 
 
 class ServingSpec(Section):
@@ -75,28 +75,28 @@ class ServingSpec(Section):
         examples=["vllm/vllm-tpu:nightly"],
     )
     tensor_parallel_size: Count | None = Field(
-        None,
+        default=None,
         description="The number of chips for one copy of the model. Default: chips of the slice / "
         "data_parallel_size. Source: vLLM's --tensor-parallel-size.",
         examples=[4],
     )
     data_parallel_size: Count | None = Field(
-        None,
+        default=None,
         description="Copies of the model in the slice. Default: 1. Source: vLLM's --data-parallel-size.",
         examples=[1],
     )
     dtype: Literal["auto", "bfloat16", "float16", "float32", "half", "float"] | None = Field(
-        None,
+        default=None,
         description="Type of weights and activations. Default: vLLM's (auto). Source: vLLM's --dtype.",
         examples=["bfloat16"],
     )
     kv_cache_dtype: Literal["auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2"] | None = Field(
-        None,
+        default=None,
         description="Type of the KV cache. Default: vLLM's (auto: the model's). Source: vLLM's --kv-cache-dtype.",
         examples=["fp8"],
     )
     hbm_utilization: float | None = Field(
-        None,
+        default=None,
         gt=0,
         le=1,
         description="Share of HBM for weights and KV cache, 0 < x <= 1; programs and activations use the rest. "
@@ -104,31 +104,31 @@ class ServingSpec(Section):
         examples=[0.9],
     )
     block_size: Count | None = Field(
-        None,
+        default=None,
         description="Tokens per KV block. Default: chosen by vLLM from max_model_len and max_num_seqs. Source: "
         "vLLM's --block-size.",
         examples=[32],
     )
     max_model_len: TokensOrAuto | None = Field(
-        None,
+        default=None,
         description="Prompt and output tokens of one request together: a number, 16k (16,000) or 16K (16,384); auto "
         "is the largest that fits in the KV cache. Default: the model's own limit. Source: vLLM's --max-model-len.",
         examples=[16384],
     )
     max_num_seqs: Count | None = Field(
-        None,
+        default=None,
         description="The most requests running at once; others queue. Default: vLLM's (256 on v6e). Source: vLLM's "
         "--max-num-seqs.",
         examples=[256],
     )
     max_num_batched_tokens: TokenCount | None = Field(
-        None,
+        default=None,
         description="Tokens of one step: a number, 4k (4,000) or 4K (4,096). Default: vLLM's (2048). Source: "
         "vLLM's --max-num-batched-tokens.",
         examples=[4096],
     )
     padding_gap: int | None = Field(
-        None,
+        default=None,
         ge=0,
         le=2**31 - 1,
         description="Distance in tokens between compiled batch sizes; 0 means powers of two. A gap means "
@@ -136,39 +136,39 @@ class ServingSpec(Section):
         examples=[512],
     )
     xla_cache_path: AbsolutePath | None = Field(
-        None,
+        default=None,
         description="Path in the container of the compile cache; it outlives the container only inside a volume. "
         "Default: vLLM's, on the default volume. Source: VLLM_XLA_CACHE_PATH.",
         examples=["/dev/shm/vllm_cache"],  # noqa: S108 - a path in the container that a profile may name
     )
     xla_cache_bucket: Bucket | None = Field(
-        None,
+        default=None,
         description="A bucket to keep the compile cache in after the machine is deleted: restored before a start, "
         "saved once the server serves. The VM's service account needs roles/storage.objectUser there. "
         "Default: none.",
         examples=["gs://bucket/xla"],
     )
     port: int | None = Field(
-        None,
+        default=None,
         ge=1,
         le=65535,
         description="TCP port of the endpoint. Default: 8000. Source: vLLM's --port.",
         examples=[8000],
     )
     shm_size: DockerBytes | None = Field(
-        None,
+        default=None,
         description="Size of /dev/shm in the container, as docker takes it: 16g, 16384m, 10gb, or bytes; its units are "
         "binary. Default: docker's. Source: docker's --shm-size.",
         examples=["10gb"],
     )
     volumes: dict[str, str] | None = Field(
-        None,
+        default=None,
         description="Host path: container path. Default: /var/lib/tpudeploy/hf and /var/lib/tpudeploy/xla for the "
         "hub and compile caches; {} means no volume. Source: docker's --volume.",
         examples=[{"/dev/shm": "/dev/shm"}],  # noqa: S108 - paths that a profile may name
     )
     container_name: ContainerName | None = Field(
-        None,
+        default=None,
         description="Name of the container. Default: the deployment's name. Source: docker's --name.",
         examples=["vllm-gemma4"],
     )

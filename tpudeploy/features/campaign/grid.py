@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from pydantic import ValidationError
+
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
 from tpudeploy.config.document import read_mapping, unusable
 from tpudeploy.config.interpolate import Interpolation
 from tpudeploy.config.merge import without_nulls
 from tpudeploy.config.nodes import MapNode, Path, find, is_null, key_location, plain_map
-from tpudeploy.config.schema.base import Invalid
-from tpudeploy.config.schema.read import read_section
 from tpudeploy.config.translate import translate
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.deployment import Json
@@ -101,9 +101,9 @@ def parse_grid(name: str, content: bytes, environment: Mapping[str, str], trust:
     nulls: dict[Path, Location] = {(key,): entry.key for key, entry in root.entries.items() if is_null(entry.value)}
     tree = Interpolation(environment, problems, trust).tree(without_nulls(root))
     try:
-        spec = read_section(GridSpec, plain_map(tree))
-    except Invalid as findings:
-        raise unusable(name, [*problems, *translate(findings.findings, tree, nulls, GridSpec)]) from findings
+        spec = GridSpec.model_validate(plain_map(tree))
+    except ValidationError as findings:
+        raise unusable(name, [*problems, *translate(findings, tree, nulls, GridSpec)]) from findings
     axes = tuple(_axes(spec, tree))
     problems += [*_axis_problems(spec, axes, tree), *_exclusion_problems(spec, axes, tree)]
     if problems:
