@@ -30,7 +30,7 @@ from tpudeploy.cli.commands.state import VERBS
 from tpudeploy.cli.main import main
 from tpudeploy.cli.parsers import parser_of, verbs_of
 from tpudeploy.config import foreign_keys, keys
-from tpudeploy.config.rules import RULES
+from tpudeploy.config.rules import RULES, SERVER_RULES
 from tpudeploy.domain import events
 from tpudeploy.domain.router import RouterKind
 from tpudeploy.emulator.compute_engine.offers import _ORDINARY_CPUS
@@ -145,8 +145,8 @@ def test_every_command_that_needs_states_can_be_told_where_they_are(
 
 def test_every_file_of_rules_is_in_their_table() -> None:
     files = {path.stem for path in (ROOT / "tpudeploy" / "config" / "rules").glob("*.py")}
-    modules = {rule.__module__ for rule in RULES}
-    assert {f"tpudeploy.config.rules.{name}" for name in files - {"__init__", "look"}} <= modules
+    modules = {rule.__module__ for rule in (*RULES, *SERVER_RULES)}
+    assert {f"tpudeploy.config.rules.{name}" for name in files - {"__init__", "server", "violation"}} <= modules
 
 
 def test_every_code_is_explained_and_every_explanation_says_something() -> None:
@@ -196,7 +196,7 @@ def test_every_check_is_in_their_table() -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        [f"{row.__module__}.{row.__qualname__}" for row in RULES],
+        [f"{row.__module__}.{row.__qualname__}" for row in (*RULES, *SERVER_RULES)],
         [f"{row.__module__}.{row.__qualname__}" for row in EXAMINATIONS],
         [row.__name__ for row in ALERTS],
         [row.code for row in CHECKS],

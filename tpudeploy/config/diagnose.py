@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tpudeploy.catalog import closest
 from tpudeploy.config.nodes import Path, dotted
@@ -46,6 +46,19 @@ def quoted(text: str, most: int = 60) -> str:
     line = masked(text).replace("\n", "\\n").replace("\r", "\\r")
     excerpt = line if len(line) <= most else f"{line[:most]}…"
     return f'"{excerpt}"'
+
+
+def as_yaml(value: object) -> str:
+    """Return a value as YAML's flow style has it."""
+    match value:
+        case bool() | None:
+            return {True: "true", False: "false", None: "null"}[value]
+        case Mapping():
+            return f"{{{', '.join(f'{key}: {as_yaml(each)}' for key, each in value.items())}}}"
+        case list() | tuple():
+            return f"[{', '.join(map(as_yaml, value))}]"
+        case _:
+            return str(value)
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

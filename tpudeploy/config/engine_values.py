@@ -11,10 +11,11 @@ from typing import Any
 from tpudeploy.catalog import values
 from tpudeploy.catalog.flags import VLLM_VERSION, Flag
 from tpudeploy.config import codes
-from tpudeploy.config.diagnose import did_you_mean, problem, quoted
-from tpudeploy.config.nodes import Entry, MapNode, Node, Path, ScalarNode, find, key_location, plain
-from tpudeploy.config.rules import look
-from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
+from tpudeploy.config.diagnose import as_yaml, did_you_mean, quoted
+from tpudeploy.config.nodes import Path
+from tpudeploy.config.rules.server import Server
+from tpudeploy.config.rules.violation import Violation
+from tpudeploy.domain.deployment import Json
 
 MOE_OF_CUDA = ("flashinfer_moe_ep_mega_cutedsl", "flashinfer_moe_ep_mega_deep_gemm")
 
@@ -29,65 +30,66 @@ _VERSION = r"(?i)\s*(v?[0-9]+(\.[0-9]+)*([-._]?[a-z]+[-._]?[0-9]*){0,3}(\+[a-z0-
 _MOST_LISTED = 16
 
 
-def refusals(root: MapNode, path: Path, flag: Flag, entry: Entry, severity: Severity) -> Iterator[Diagnostic]:
+def refusals(server: Server, path: Path, flag: Flag, value: Json) -> Iterator[Violation]:
     """Yield what vLLM refuses after it has parsed its command line."""
     plugin = _PLUGINS.get(flag.name)
-    if plugin is not None and look.argument_value(root, plugin):
+    if plugin is not None and server.argument(plugin):
         return
     # Without --enable-lora, vLLM creates no configuration of adapters and does not read its flags.
-    if flag.name in _ADAPTER_FLAGS and look.argument_value(root, "enable-lora") is not True:
+    if flag.name in _ADAPTER_FLAGS and server.argument("enable-lora") is not True:
         return
-    if flag.name == "tool-call-parser" and look.argument_value(root, "enable-auto-tool-choice") is not True:
-        severity = Severity.WARNING  # the engine starts, and does not look it up
-    value, version = plain(entry.value), look.release(root)
+    # Without --enable-auto-tool-choice, the engine starts and does not look the parser up.
+    is_unused = flag.name == "tool-call-parser" and server.argument("enable-auto-tool-choice") is not True
+    doubtful = server.is_doubtful or is_unused
     if flag.name == "show-hidden-metrics-for-version" and not re.fullmatch(_VERSION, str(value)):
         message, hint = f"`--{flag.name}` must be a version, not {quoted(str(value))}", 'e.g. "0.31"'
-        yield problem(codes.FLAG_VALUE, message, entry.value.at, path=path, hint=hint, severity=severity)
-    field_refusals = list(values.refusals(flag, value, version))
+        yield Violation(codes.FLAG_VALUE, path, message, hint, is_warning=doubtful)
+    field_refusals = list(values.refusals(flag, value, server.release))
     for refusal in field_refusals:
-        yield _diagnostic(flag, path, entry.value, refusal, severity=severity, version=version)
+        yield _violation(flag, path, value, refusal, server.release)._replace(is_warning=doubtful)
     if not field_refusals and flag.name in _FIELD_RULES:
-        yield from _check_fields(root, path, flag, entry, severity)
+        for violation in _check_fields(server, path, flag, value):
+            yield violation._replace(is_warning=doubtful)
 
 
-def _check_fields(root: MapNode, path: Path, flag: Flag, entry: Entry, severity: Severity) -> Iterator[Diagnostic]:
+def _check_fields(server: Server, path: Path, flag: Flag, value: Json) -> Iterator[Violation]:
     """Yield what vLLM refuses in a mapping whose fields are valid one by one."""
     # A plugin registers more names for the field, and a flag of its own overrides the field.
-    is_open = any(look.argument_value(root, other) for other in _OPENED_BY.get(flag.name, ()))
-    tree = mapping(plain(entry.value))
+    is_open = any(server.argument(other) for other in _OPENED_BY.get(flag.name, ()))
+    tree = mapping(value)
     if is_open or tree is None:
         return
     for message, hint in _FIELD_RULES[flag.name](tree):
-        text = f"`--{flag.name}` {message}"
-        yield problem(codes.FLAG_VALUE, text, entry.key, path=path, hint=hint, severity=severity)
+        yield Violation(codes.FLAG_VALUE, path, f"`--{flag.name}` {message}", hint, is_key=True)
 
 
-def _diagnostic(
-    flag: Flag, path: Path, node: Node, refusal: values.ValueRefusal, *, severity: Severity, version: str
-) -> Diagnostic:
-    at, word = _place(node, refusal)
+def _violation(flag: Flag, path: Path, value: Json, refusal: values.ValueRefusal, version: str) -> Violation:
     listed = list(refusal.choices[:_MOST_LISTED])
     if len(refusal.choices) > _MOST_LISTED:
         listed.append("…")
     reason = refusal.message.replace("{choices}", ", ".join(listed))
     if refusal.is_key:
+        word: str | None = str(refusal.path[-1])
         message = f"`--{flag.name}` {reason} in vLLM {version}"
-        word = str(refusal.path[-1])
     else:
         where = " ".join([f"`--{flag.name}`", *filter(None, [".".join(map(str, refusal.path))])])
+        word = _word_at(value, refusal.path)
         message = f"{where} {reason} in vLLM {version}"
         message += "" if word is None else f", not {quoted(word)}"
     hint = did_you_mean(word or "", refusal.choices)
-    return problem(codes.FLAG_VALUE, message, at, path=(*path, *refusal.path), hint=hint, severity=severity)
+    return Violation(codes.FLAG_VALUE, (*path, *refusal.path), message, hint, is_key=refusal.is_key)
 
 
-def _place(node: Node, refusal: values.ValueRefusal) -> tuple[Location, str | None]:
-    """Return its location and the text there. JSON inside a text has one location."""
-    here = find(node, refusal.path)
-    if here is None:
-        return node.at, None
-    at = key_location(node, refusal.path) if refusal.is_key else None
-    return at or here.at, here.text if isinstance(here, ScalarNode) else None
+def _word_at(value: Json, path: Path) -> str | None:
+    """Return the scalar at a path inside a value, or None: for a list or a mapping, and inside the JSON of a text."""
+    for part in path:
+        if isinstance(value, dict) and part in value:
+            value = value[str(part)]
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            return None
+    return None if isinstance(value, list | dict) else as_yaml(value)
 
 
 def mapping(value: Any) -> Mapping[str, Any] | None:

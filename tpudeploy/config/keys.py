@@ -29,6 +29,12 @@ def _fields_below(section: type[Section] | None, path: Path) -> Mapping[str, Fie
     return section.model_fields if section else None
 
 
+def field_at(path: Path, root: type[Section] = ProfileSpec) -> FieldInfo:
+    """Return the key at `path`, or the one whose list has an item there."""
+    key = tuple(part for part in path if isinstance(part, str))
+    return (fields_at(key[:-1], root) or {})[key[-1]]
+
+
 def section_of(info: FieldInfo) -> type[Section] | None:
     """Return the section that a key holds, one that may be absent included, or None."""
     for annotation in get_args(info.annotation) or (info.annotation,):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Location
-from tpudeploy.domain.engine import Engine
 
 if TYPE_CHECKING:
     from tpudeploy.config.source import Source
@@ -72,11 +71,8 @@ class Entry(NamedTuple):
 
 
 class MapNode(NamedTuple):
-    """A mapping. `engine` is that of the profile's image, at the root that rules get; None elsewhere."""
-
     place: SourcePlace
     entries: Mapping[str, Entry]
-    engine: Engine | None = None
 
     @property
     def at(self) -> Location:

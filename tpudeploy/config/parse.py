@@ -5,31 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from pydantic import ValidationError
-
 from tpudeploy.config import codes
+from tpudeploy.config.check import check
 from tpudeploy.config.compose import compose
 from tpudeploy.config.diagnose import in_order, problem
 from tpudeploy.config.interpolate import Interpolation
 from tpudeploy.config.keys import fields_at
 from tpudeploy.config.layers import Layers, merge_all
 from tpudeploy.config.merge import without_nulls
-from tpudeploy.config.nodes import MapNode, Path, ScalarNode, is_null, plain_map, walk
+from tpudeploy.config.nodes import MapNode, Path, ScalarNode, is_null, walk
 from tpudeploy.config.profile import LazyOrigins, Profile
 from tpudeploy.config.reader import Reader
-from tpudeploy.config.rules import RULES
 from tpudeploy.config.schema import ProfileSpec
 from tpudeploy.config.source import Source, decode
 from tpudeploy.config.tokens import tokens_in
 from tpudeploy.config.topology import with_type
-from tpudeploy.config.translate import translate, unknown_key
+from tpudeploy.config.translate import unknown_key
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.config.withhold import has_withheld, with_stand_ins, withhold, without_text
-from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.engine import Engine
 from tpudeploy.domain.errors import ProfileInvalid
-from tpudeploy.domain.names import DEPLOYMENT_NAME
 
 # Without indentation, only a key of the top mapping can be there. Most profiles are written so.
 _KEY = re.compile(rb"^(name|version|extends)[ \t]*:", re.MULTILINE)
@@ -86,45 +82,12 @@ def _without_outside(
     return list(withhold(problems, of_stand_ins, tree))
 
 
-# Profiles without a problem, by all that they say but their names.
-_sound: dict[str, ProfileSpec] = {}
-_MOST_SOUND = 10_000
-
-
 def _check(
     tree: MapNode, nulls: Mapping[Path, Location], engine: Engine | None
 ) -> tuple[ProfileSpec | None, list[Diagnostic]]:
-    """Return the profile, or None, and what is wrong with it.
-
-    Whether anything is wrong depends on the values alone, so the profiles of a fleet that differ in their names are
-    examined once (decision 78 in docs/decisions.md). A problem is about the lines of its own file, and is never kept.
-    """
-    tree = with_type(tree)
-    values = plain_map(tree)
-    name = values.get("name")
-    identity = repr({key: value for key, value in values.items() if key != "name"})
-    same = None if nulls or engine is not None else _sound.get(identity)
-    if same is not None and isinstance(name, str) and DEPLOYMENT_NAME.fullmatch(name):
-        return same.with_name(name), []
-    spec, problems = _examine(tree, values, nulls, engine)
-    if spec is not None and not problems and engine is None:
-        if len(_sound) >= _MOST_SOUND:  # a server reads the profiles of many days
-            _sound.clear()
-        _sound[identity] = spec
+    spec, problems = check(tree, nulls, engine)
+    problems += [unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path)]
     return spec, problems
-
-
-def _examine(
-    tree: MapNode, values: Mapping[str, Json], nulls: Mapping[Path, Location], engine: Engine | None
-) -> tuple[ProfileSpec | None, list[Diagnostic]]:
-    """Return the profile, or None, and what is wrong with it. The rules see it without its name."""
-    anonymous = MapNode(tree.place, {key: entry for key, entry in tree.entries.items() if key != "name"}, engine)
-    problems = [diagnostic for rule in RULES for diagnostic in rule(anonymous)]
-    problems.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))
-    try:
-        return ProfileSpec.model_validate(values), problems
-    except ValidationError as invalid:
-        return None, [*problems, *translate(invalid, tree, nulls)]
 
 
 def _is_unknown(path: Path) -> bool:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, get_args, get_origin
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 
 from tpudeploy.catalog import closest, flags, zones_of_region
 from tpudeploy.config import codes, core_scalars, topology
-from tpudeploy.config.diagnose import did_you_mean, problem, quoted
-from tpudeploy.config.keys import all_keys, fields_at, section_of
+from tpudeploy.config.diagnose import as_yaml, did_you_mean, problem, quoted
+from tpudeploy.config.keys import all_keys, field_at, fields_at, section_of
 from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, dotted, find, key_location
 from tpudeploy.config.schema import ProfileSpec, Section
 from tpudeploy.config.schema.base import TAGS
@@ -37,8 +36,24 @@ _RANGE: Mapping[str, tuple[str, str]] = {
 }
 
 
+class Finding(NamedTuple):
+    """What pydantic refuses: its word for why, the path, and the limit or the form."""
+
+    kind: str
+    path: Path
+    detail: Mapping[str, Any]
+
+
+def findings_of(invalid: ValidationError) -> Iterator[Finding]:
+    """Yield what is wrong, each at its path without the names of alternatives."""
+    for error in invalid.errors(include_url=False):
+        if error["type"] != "too_short" or not error["input"]:  # pydantic counts the items that are right
+            path = tuple(part for part in error["loc"] if part not in TAGS)
+            yield Finding(kind=error["type"], path=path, detail=error.get("ctx", {}))
+
+
 def translate(
-    invalid: ValidationError,
+    findings: Sequence[Finding],
     root: MapNode,
     deleted: Mapping[Path, Location],
     form: type[Section] = ProfileSpec,
@@ -47,7 +62,6 @@ def translate(
 
     `form` is the section of the whole document: of a profile, or of another file that is read as strictly.
     """
-    findings = list(_findings(invalid))
     # A misspelled required key is one problem, not an unknown key and a missing one.
     unknown = [path for kind, path, _ in findings if kind == "extra_forbidden"]
     suggested = {(*path[:-1], closest(str(path[-1]), _absent(path, root, form))) for path in unknown}
@@ -62,13 +76,6 @@ def translate(
             yield unknown_key(path, key_location(root, path), root, form)
         else:
             yield _of_value(kind, detail, path, find(root, path) or root, form)
-
-
-def _findings(invalid: ValidationError) -> Iterator[tuple[str, Path, Any]]:
-    """Yield what is wrong, the place without the names of alternatives, and the limit or the form."""
-    for error in invalid.errors(include_url=False):
-        if error["type"] != "too_short" or not error["input"]:  # pydantic counts the items that are right
-            yield error["type"], tuple(part for part in error["loc"] if part not in TAGS), error.get("ctx", {})
 
 
 def unknown_key(path: Path, at: Location | None, root: MapNode, form: type[Section] = ProfileSpec) -> Diagnostic:
@@ -120,21 +127,15 @@ def _is_beside(key: Path, unknown: Path, root: MapNode) -> bool:
 def _missing(path: Path, root: MapNode, deleted: Mapping[Path, Location], form: type[Section]) -> Diagnostic:
     at = deleted.get(path) or key_location(root, path[:-1]) or root.at
     needed = list(_required(path, form))
-    example = _field(needed[0], form).examples or [""]
+    example = field_at(needed[0], form).examples or [""]
     keys = " and ".join(quoted(dotted(key)) for key in needed)
     hint = f"add {needed[0][-1]}: {as_yaml(example[0])}"
     return problem(codes.MISSING_KEY, f"Missing key {keys}", at, path=path, hint=hint)
 
 
-def _field(path: Path, form: type[Section]) -> FieldInfo:
-    """Return the key at `path`, or the one whose list has an item there."""
-    key = tuple(part for part in path if isinstance(part, str))
-    return (fields_at(key[:-1], form) or {})[key[-1]]
-
-
 def _required(path: Path, form: type[Section]) -> Iterator[Path]:
     """Yield the key itself, or the required keys of its section."""
-    section = section_of(_field(path, form))
+    section = section_of(field_at(path, form))
     if section is None:
         yield path
     else:
@@ -150,7 +151,7 @@ def _of_value(kind: str, detail: Any, path: Path, node: Node, form: type[Section
         limit, message = _RANGE[kind]
         return problem(codes.OUT_OF_RANGE, message.format(detail[limit]), node.at, path=path, hint=_example(path, form))
     if kind == "literal_error":
-        return _not_a_choice(_choices(_field(path, form).annotation), path, node, form)
+        return _not_a_choice(_choices(field_at(path, form).annotation), path, node, form)
     if kind == "time_zone":
         hint = "write an IANA name, e.g. Europe/Berlin, or UTC"
         return problem(codes.WRONG_FORM, f"No such time zone in {_describe(node)}", node.at, path=path, hint=hint)
@@ -196,21 +197,8 @@ def _example(path: Path, form: type[Section]) -> str:
     if field.examples:
         return f"e.g. {path[-1]}: {as_yaml(field.examples[0])}"
     needed = list(_required(path, form)) if section_of(field) else []
-    inner = ", ".join(f"{key[-1]}: {as_yaml((_field(key, form).examples or ['…'])[0])}" for key in needed)
+    inner = ", ".join(f"{key[-1]}: {as_yaml((field_at(key, form).examples or ['…'])[0])}" for key in needed)
     return f"e.g. {path[-1]}: {{{inner}}}" if inner else ""
-
-
-def as_yaml(value: object) -> str:
-    """Return a value as YAML's flow style has it."""
-    match value:
-        case bool() | None:
-            return {True: "true", False: "false", None: "null"}[value]
-        case Mapping():
-            return f"{{{', '.join(f'{key}: {as_yaml(each)}' for key, each in value.items())}}}"
-        case list() | tuple():
-            return f"[{', '.join(map(as_yaml, value))}]"
-        case _:
-            return str(value)
 
 
 def _not_a_choice(choices: tuple[str, ...], path: Path, node: Node, form: type[Section]) -> Diagnostic:

@@ -5,121 +5,98 @@ A flag without which the endpoint could not be reached or published is refused, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tpudeploy.catalog import engines, flags
 from tpudeploy.config import codes, engine_values
-from tpudeploy.config.diagnose import problem, quoted
-from tpudeploy.config.keys import FLAG_OF_KEY, SECRET_OF_FLAG
-from tpudeploy.config.nodes import Entry, MapNode, Path, dotted, find, key_location, plain
-from tpudeploy.config.rules import look
-from tpudeploy.config.rules.image import severity_of_tables, unlike_tables
+from tpudeploy.config.diagnose import quoted
+from tpudeploy.config.keys import SECRET_OF_FLAG
+from tpudeploy.config.nodes import Path, dotted
+from tpudeploy.config.rules.server import ARGS, KEY_OF_FLAG, Server
+from tpudeploy.config.rules.violation import Violation, is_set
 from tpudeploy.domain.deployment import Json
-from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
-
-_ARGS: Path = ("serving", "args")
-_KEY_OF_FLAG = {flag: key for key, flag in FLAG_OF_KEY.items()}
 
 
-def args(root: MapNode) -> Iterator[Diagnostic]:
-    first: dict[str, Location] = {}
-    arguments = look.entries(root, _ARGS)
-    version = look.release(root)
-    names = {flag.name for name in arguments if (flag := flags.find(name, version)) is not None}
-    for name, entry in arguments.items():
-        flag = flags.find(name, version)
+def args(server: Server) -> Iterator[Violation]:
+    first: dict[str, str] = {}
+    for name, value in server.profile.serving.args.items():
+        flag, path = flags.find(name, server.release), (*ARGS, name)
         if flag is None:
-            yield _unknown(root, name, entry, names)
+            yield _unknown(server, name, value)
         elif flag.name in first:
-            yield _twice(name, flag, entry, first[flag.name])
+            message = f"{quoted(name)} is --{flag.name}, which {quoted(first[flag.name])} already sets"
+            yield Violation(codes.FLAG_TWICE, path, message, "keep one", also=(*ARGS, first[flag.name]), is_key=True)
         else:
-            first[flag.name] = entry.key
-            yield from _check_flag(root, name, flag, entry)
+            first[flag.name] = name
+            yield from _check_flag(server, path, flag, value)
 
 
-def _check_flag(root: MapNode, name: str, flag: flags.Flag, entry: Entry) -> Iterator[Diagnostic]:
-    path = (*_ARGS, name)
+def _check_flag(server: Server, path: Path, flag: flags.Flag, value: Json) -> Iterator[Violation]:
+    key = KEY_OF_FLAG.get(flag.name)
     if flag.name in SECRET_OF_FLAG:
-        variable = SECRET_OF_FLAG[flag.name]
         message = f"--{flag.name} would put a secret on a command line"
-        hint = f"write `secrets: {{{variable}: NAME}}`, with the name of a Secret Manager secret"
-        yield problem(codes.FLAG_HAS_KEY, message, entry.key, path=path, hint=hint)
-    elif flag.name in _KEY_OF_FLAG:
-        yield _owned(root, path, flag, entry)
+        hint = f"write `secrets: {{{SECRET_OF_FLAG[flag.name]}: NAME}}`, with the name of a Secret Manager secret"
+        yield Violation(codes.FLAG_HAS_KEY, path, message, hint, is_key=True)
+    elif key is None:
+        yield from _check_value(server, path, flag, value)
+    elif is_set(server.profile, key):
+        message = f"{dotted(key)} already sets --{flag.name}"
+        yield Violation(codes.FLAG_TWICE, path, message, "keep the key", also=key, is_key=True)
     else:
-        yield from _check_value(root, path, flag, entry)
+        message = f"--{flag.name} is the key {dotted(key)}"
+        yield Violation(codes.FLAG_HAS_KEY, path, message, f"write `{dotted(key)}` instead", is_key=True)
 
 
-def _check_value(root: MapNode, path: Path, flag: flags.Flag, entry: Entry) -> Iterator[Diagnostic]:
-    value = plain(entry.value)
-    try:
-        flags.express(flags.with_any_choice(flag), value)
-    except flags.Inexpressible:
-        # The command line cannot express this value, so it is wrong for every version of vLLM.
-        severity = Severity.ERROR
+def _check_value(server: Server, path: Path, flag: flags.Flag, value: Json) -> Iterator[Violation]:
+    refusal = _why_not(flag, value)
+    if refusal:
+        # What no command line can express is wrong for every version of vLLM.
+        is_doubtful = server.is_doubtful and not _why_not(flags.with_any_choice(flag), value)
+        yield Violation(codes.FLAG_VALUE, path, _clause(refusal), is_warning=is_doubtful)
     else:
-        severity = severity_of_tables(root)
+        yield from engine_values.refusals(server, path, flag, value)
+
+
+def _why_not(flag: flags.Flag, value: Json) -> str:
+    """Return why the flag cannot express the value, or ""."""
     try:
         flags.express(flag, value)
     except flags.Inexpressible as refusal:
-        yield problem(codes.FLAG_VALUE, _clause(str(refusal)), entry.value.at, path=path, severity=severity)
-    else:
-        yield from engine_values.refusals(root, path, flag, entry, severity_of_tables(root))
+        return str(refusal)
+    return ""
 
 
-def _unknown(root: MapNode, name: str, entry: Entry, names: Collection[str]) -> Diagnostic:
-    version = look.release(root)
-    removal = flags.removal(name, version)
+def _unknown(server: Server, name: str, value: Json) -> Violation:
+    removal = flags.removal(name, server.release)
     if removal is None:
-        message, hint = f"vLLM {version} has no flag {quoted(name)}", _suggestion(root, name, names)
+        message, hint = f"vLLM {server.release} has no flag {quoted(name)}", _suggestion(server, name)
     else:
-        message = f"vLLM {version} has no flag {quoted(name)} any more; {removal.last} had it"
+        message = f"vLLM {server.release} has no flag {quoted(name)} any more; {removal.last} had it"
         hint = removal.instead
-    severity, unlike = severity_of_tables(root), unlike_tables(root)
-    lacks = engines.lacks(look.image(root), None if removal is None else removal.last)
-    if lacks and look.engine_of(root).release is None:
-        severity, unlike = Severity.ERROR, lacks
+    is_doubtful, unlike = server.is_doubtful, server.unlike_tables
+    lacks = engines.lacks(server.profile.serving.image, None if removal is None else removal.last)
+    if lacks and server.engine.release is None:
+        is_doubtful, unlike = False, lacks
     message += f"; {unlike}" if unlike else ""
-    path: Path = (*_ARGS, name)
-    value = plain(entry.value)
-    try:
-        flags.express(flags.guess(name, value), value)
-    except flags.Inexpressible:
-        severity = Severity.ERROR
-    return problem(codes.UNKNOWN_FLAG, message, entry.key, path=path, hint=hint, severity=severity)
+    is_doubtful = is_doubtful and not _why_not(flags.guess(name, value), value)
+    return Violation(codes.UNKNOWN_FLAG, (*ARGS, name), message, hint, is_key=True, is_warning=is_doubtful)
 
 
-def _suggestion(root: MapNode, name: str, names: Collection[str]) -> str:
+def _suggestion(server: Server, name: str) -> str:
     """Return what to write instead, unless that would be refused too, because it is set already or has a key."""
     from tpudeploy.config.foreign_keys import FLAGS  # only where a flag is unknown
 
     foreign = FLAGS.get(name.lstrip("-").replace("-", "_"))
     if foreign is not None:
         return foreign
-    version = look.release(root)
-    near = flags.nearest(name, version)
-    if near is None or near.name in names or near.name in SECRET_OF_FLAG:
-        return "" if near is not None else _hint(flags.advice(name, version))
-    key = _KEY_OF_FLAG.get(near.name)
+    near = flags.nearest(name, server.release)
+    if near is None or near.name in server.arguments or near.name in SECRET_OF_FLAG:
+        return "" if near is not None else _hint(flags.advice(name, server.release))
+    key = KEY_OF_FLAG.get(near.name)
     if key is None:
-        return _hint(flags.advice(name, version))
-    return f"write `{dotted(key)}` instead" if find(root, key) is None else f"{dotted(key)} is already set"
-
-
-def _twice(name: str, flag: flags.Flag, entry: Entry, first: Location) -> Diagnostic:
-    message = f"{quoted(name)} is --{flag.name}, which line {first.line} already sets"
-    return problem(codes.FLAG_TWICE, message, entry.key, path=(*_ARGS, name), hint="keep one", also=first)
-
-
-def _owned(root: MapNode, path: Path, flag: flags.Flag, entry: Entry) -> Diagnostic:
-    key = _KEY_OF_FLAG[flag.name]
-    if find(root, key) is None:
-        message = f"--{flag.name} is the key {dotted(key)}"
-        return problem(codes.FLAG_HAS_KEY, message, entry.key, path=path, hint=f"write `{dotted(key)}` instead")
-    also = key_location(root, key)
-    message = f"{dotted(key)} already sets --{flag.name}"
-    return problem(codes.FLAG_TWICE, message, entry.key, path=path, hint="keep the key", also=also)
+        return _hint(flags.advice(name, server.release))
+    return f"{dotted(key)} is already set" if is_set(server.profile, key) else f"write `{dotted(key)}` instead"
 
 
 def _clause(sentence: str) -> str:
@@ -168,14 +145,11 @@ UNREACHABLE: Mapping[str, _Unreachable] = {
 }
 
 
-def reachable(root: MapNode) -> Iterator[Diagnostic]:
+def reachable(server: Server) -> Iterator[Violation]:
     """Report flags without which the server would answer plain HTTP on all addresses of its machine."""
-    for name, (path, entry) in look.arguments(root).items():
+    for name, (path, value) in server.arguments.items():
         row = UNREACHABLE.get(name)
-        if row is None:
-            continue
-        value = plain(entry.value)
         # The type counts too, because 0 == False.
-        if (type(value), value) not in [(type(harmless), harmless) for harmless in row.harmless]:
+        if row is not None and (type(value), value) not in [(type(each), each) for each in row.harmless]:
             message = f"--{name} cannot be served: {row.because}"
-            yield problem(codes.FLAG_NOT_SERVED, message, entry.key, path=path, hint=row.instead)
+            yield Violation(codes.FLAG_NOT_SERVED, path, message, row.instead, is_key=True)

@@ -10,20 +10,19 @@ from typing import NamedTuple
 
 from tpudeploy.catalog import flags, releases, values, variables
 from tpudeploy.config import codes, engine_values
-from tpudeploy.config.diagnose import problem
-from tpudeploy.config.nodes import MapNode, Path, find, is_null
-from tpudeploy.config.rules import chips, image, look
+from tpudeploy.config.nodes import Path
+from tpudeploy.config.rules import chips
+from tpudeploy.config.rules.server import Server, Setting
+from tpudeploy.config.rules.violation import Violation, is_set
 from tpudeploy.domain.deployment import Json
-from tpudeploy.domain.diagnostics import Diagnostic, Location
 
-_ENV: Path = ("serving", "env")
 _IDLE: Path = ("lifecycle", "idle")
 
 
-def _together(root: MapNode, flag: look.Setting, message: str, hint: str, also: Location | None = None) -> Diagnostic:
-    severity = image.severity_of_tables(root)
+def _together(server: Server, flag: Setting, message: str, hint: str, also: Path = ()) -> Violation:
     text = f"{message}: the server would not start"
-    return problem(codes.FLAGS_TOGETHER, text, flag.at, path=flag.path, hint=hint, also=also, severity=severity)
+    doubtful = server.is_doubtful
+    return Violation(codes.FLAGS_TOGETHER, flag.path, text, hint, also=also, is_key=True, is_warning=doubtful)
 
 
 class _Needs(NamedTuple):
@@ -82,9 +81,9 @@ _NEEDS: Mapping[str, _Needs] = {
 }
 
 
-def needs(root: MapNode) -> Iterator[Diagnostic]:
+def needs(server: Server) -> Iterator[Violation]:
     """Report a flag without another one that it needs."""
-    settings = look.settings(root)
+    settings = server.settings
     for name, row in _NEEDS.items():
         flag, other = settings.get(name), settings.get(row.other)
         if flag is None or not row.is_set(flag.value):
@@ -92,7 +91,7 @@ def needs(root: MapNode) -> Iterator[Diagnostic]:
         beside = None if other is None else other.value
         if not (beside in row.values if row.values else beside):
             value = f" {row.values[0]}" if row.values else ""
-            yield _together(root, flag, f"--{name} needs --{row.other}{value}", row.instead)
+            yield _together(server, flag, f"--{name} needs --{row.other}{value}", row.instead)
 
 
 class _NotOnTpu(NamedTuple):
@@ -137,16 +136,16 @@ _NOT_ON_TPU: Mapping[str, _NotOnTpu] = {
 }
 
 
-def on_tpu(root: MapNode) -> Iterator[Diagnostic]:
+def on_tpu(server: Server) -> Iterator[Violation]:
     """Report a flag that vLLM refuses on TPU, regardless of other flags."""
-    settings, version = look.settings(root), look.release(root)
+    settings, version = server.settings, server.release
     for name, row in (*_NOT_ON_TPU.items(), ("quantization", _quantization(version))):
         flag = settings.get(name)
         if flag is not None and _is_refused(flag, row, version):
             value = f" {flag.value}" if row.values or row.only else ""
             message = f"--{name}{value} does not work on TPU: {row.because}"
-            severity = image.severity_of_tables(root)
-            yield problem(codes.FLAG_NOT_ON_TPU, message, flag.at, path=flag.path, hint=row.instead, severity=severity)
+            is_doubtful = server.is_doubtful
+            yield Violation(codes.FLAG_NOT_ON_TPU, flag.path, message, row.instead, is_key=True, is_warning=is_doubtful)
 
 
 def _quantization(version: str) -> _NotOnTpu:
@@ -156,7 +155,7 @@ def _quantization(version: str) -> _NotOnTpu:
     return _NotOnTpu("TPU has no kernels for it", f"TPU has {methods}", only=(*names, *_OF_CHECKPOINTS, "none", ""))
 
 
-def _is_refused(flag: look.Setting, row: _NotOnTpu, version: str) -> bool:
+def _is_refused(flag: Setting, row: _NotOnTpu, version: str) -> bool:
     word = flag.value.lower() if isinstance(flag.value, str) else flag.value
     if row.values:
         return word in row.values
@@ -182,24 +181,24 @@ _AT_MOST: Mapping[str, _AtMost] = {
 }
 
 
-def at_most(root: MapNode) -> Iterator[Diagnostic]:
+def at_most(server: Server) -> Iterator[Violation]:
     """Report a number above that of another flag."""
-    settings = look.settings(root)
+    settings = server.settings
     for name, row in _AT_MOST.items():
         flag, other = settings.get(name), settings.get(row.other)
-        most = _default_of(root, row) if other is None or other.value == "auto" else other.number
+        most = _default_of(server, row) if other is None or other.value == "auto" else other.number
         if flag is not None and flag.number is not None and most is not None and flag.number > most > 0:
             message = f"--{name} {flag.value} is above --{row.other}, which is {most:g}"
-            yield _together(root, flag, message, f"write at most {most:g}, or leave it out")
+            yield _together(server, flag, message, f"write at most {most:g}, or leave it out")
 
 
-def _default_of(root: MapNode, row: _AtMost) -> float | None:
+def _default_of(server: Server, row: _AtMost) -> float | None:
     """Return what the other flag is if it is not set. Without max_model_len, the model's own length counts."""
     if row.other != "max-model-len":
         return row.default
     from tpudeploy.catalog import families  # only for the few profiles with such a flag
 
-    model = families.known_model(look.value(root, ("model", "id"), str) or "")
+    model = families.known_model(server.profile.model.id)
     return None if model is None else model.max_position
 
 
@@ -230,100 +229,100 @@ _WITHOUT: tuple[tuple[str, _Without], ...] = (
 )
 
 
-def without(root: MapNode) -> Iterator[Diagnostic]:
+def without(server: Server) -> Iterator[Violation]:
     """Report two flags that vLLM refuses together."""
     for name, row in _WITHOUT:
-        flag, other = look.setting(root, name), look.setting(root, row.other)
+        flag, other = server.settings.get(name), server.settings.get(row.other)
         if flag is not None and other is not None and row.is_set(flag.value) and row.other_is_set(other.value):
             beside = f"--{row.other}" if other.value is True else f"--{row.other} {other.value}"
-            yield _together(root, flag, f"--{name} cannot be combined with {beside}", row.instead, also=other.at)
+            yield _together(server, flag, f"--{name} cannot be combined with {beside}", row.instead, also=other.path)
 
 
-def idle_with_statistics(root: MapNode) -> Iterator[Diagnostic]:
+def idle_with_statistics(server: Server) -> Iterator[Violation]:
     """Check that the engine of a deployment with an idle limit counts its requests."""
-    flag, idle = look.setting(root, "disable-log-stats"), find(root, _IDLE)
-    if flag is not None and flag.value is True and idle is not None and not is_null(idle):
+    flag = server.settings.get("disable-log-stats")
+    if flag is not None and flag.value is True and is_set(server.profile, _IDLE):
         message = "With --disable-log-stats the engine counts no requests: it would never be idle (lifecycle.idle)"
         hint = "remove it, or remove lifecycle.idle and write lifecycle.end"
-        yield problem(codes.NEVER_IDLE, message, flag.at, path=flag.path, hint=hint, also=idle.at)
+        yield Violation(codes.NEVER_IDLE, flag.path, message, hint, also=_IDLE, is_key=True)
 
 
-def continue_decode(root: MapNode) -> Iterator[Diagnostic]:
+def continue_decode(server: Server) -> Iterator[Violation]:
     """Check that several steps at once are for one stage, and for completions (registry in catalog/releases)."""
-    flag, fields = _additional(root)
+    flag, fields = _additional(server)
     if flag is None or fields.get("enable_continue_decode") is not True:
         return
-    stages = look.setting(root, "pipeline-parallel-size")
+    stages = server.settings.get("pipeline-parallel-size")
     if stages is not None and (stages.number or 1) > 1:
         message = f"enable_continue_decode cannot be combined with --pipeline-parallel-size {stages.value}"
-        yield _together(root, flag, message, "leave it out", also=stages.at)
-    elif look.argument_value(root, "runner") == "pooling":
-        yield _together(root, flag, "enable_continue_decode cannot be combined with --runner pooling", "leave it out")
+        yield _together(server, flag, message, "leave it out", also=stages.path)
+    elif server.argument("runner") == "pooling":
+        yield _together(server, flag, "enable_continue_decode cannot be combined with --runner pooling", "leave it out")
 
 
-def attention_ranks(root: MapNode) -> Iterator[Diagnostic]:
+def attention_ranks(server: Server) -> Iterator[Violation]:
     """Check that ranks that share attention are in one process (registry in catalog/releases)."""
-    flag, fields = _additional(root)
+    flag, fields = _additional(server)
     sharding = engine_values.mapping(fields.get("sharding")) or {}
     strategy = engine_values.mapping(sharding.get("sharding_strategy")) or {}
     if flag is None or strategy.get("enable_dp_attention") is not True:
         return
-    ranks = look.setting(root, "data-parallel-size")
-    is_parted = (look.value(root, (*_ENV, "TPU_MULTIPROCESS_DP"), str) or "").lower() in ("1", "true")
+    ranks = server.settings.get("data-parallel-size")
+    is_parted = server.profile.serving.env.get("TPU_MULTIPROCESS_DP", "").lower() in ("1", "true")
     if is_parted and ranks is not None and (ranks.number or 1) > 1:
         message = "enable_dp_attention cannot be combined with TPU_MULTIPROCESS_DP in the environment"
-        yield _together(root, flag, message, "leave the variable out: the engine then runs all ranks in one process")
+        yield _together(server, flag, message, "leave the variable out: the engine then runs all ranks in one process")
 
 
-def _additional(root: MapNode) -> tuple[look.Setting | None, Mapping[str, Json]]:
-    flag = look.setting(root, "additional-config")
+def _additional(server: Server) -> tuple[Setting | None, Mapping[str, Json]]:
+    flag = server.settings.get("additional-config")
     return flag, (engine_values.mapping(flag.value) if flag is not None else None) or {}
 
 
-def sliding_window(root: MapNode) -> Iterator[Diagnostic]:
+def sliding_window(server: Server) -> Iterator[Violation]:
     """Check that a window may be disabled: vLLM sets it to None, and the configuration of Gemma 4 needs a number."""
-    flag = look.setting(root, "disable-sliding-window")
+    flag = server.settings.get("disable-sliding-window")
     if flag is None or flag.value is not True:
         return
     from tpudeploy.catalog import families  # only for the few profiles with this flag
 
-    model = families.known_model(look.value(root, ("model", "id"), str) or "")
+    model = families.known_model(server.profile.model.id)
     if model is not None and model.architecture.startswith("Gemma4"):
-        yield _together(root, flag, "--disable-sliding-window cannot be combined with Gemma 4", "leave it out")
+        yield _together(server, flag, "--disable-sliding-window cannot be combined with Gemma 4", "leave it out")
 
 
-def context_parallel(root: MapNode) -> Iterator[Diagnostic]:
+def context_parallel(server: Server) -> Iterator[Violation]:
     """Check that decode context parallelism divides the ranks of tensor parallelism (config/parallel.py)."""
-    parts = look.setting(root, "decode-context-parallel-size")
+    parts = server.settings.get("decode-context-parallel-size")
     if parts is None or parts.number is None or parts.number <= 1:
         return
-    ranks = chips.tensor_parallel(root)
+    ranks = chips.tensor_parallel(server)
     if ranks is not None and ranks % parts.number:
         message = f"--decode-context-parallel-size {parts.value} does not divide tensor_parallel_size {ranks}"
-        yield _together(root, parts, message, "leave it out, or write a divisor")
+        yield _together(server, parts, message, "leave it out, or write a divisor")
 
 
-def shared_tensors(root: MapNode) -> Iterator[Diagnostic]:
+def shared_tensors(server: Server) -> Iterator[Violation]:
     """Check that tensors in torch's shared memory have one worker (config/vllm.py, _verify_mm_tensor_ipc)."""
-    flag = look.setting(root, "mm-tensor-ipc")
+    flag = server.settings.get("mm-tensor-ipc")
     if flag is None or flag.value != "torch_shm":
         return
-    ranks = chips.ranks(root)
+    ranks = chips.ranks(server)
     if ranks > 1:
         message = f"--mm-tensor-ipc torch_shm cannot be combined with {ranks} ranks"
-        yield _together(root, flag, message, "mm_tensor_ipc: direct_rpc, or leave it out")
-    elif look.value(root, (*_ENV, "VLLM_WORKER_MULTIPROC_METHOD"), str) != "spawn":
+        yield _together(server, flag, message, "mm_tensor_ipc: direct_rpc, or leave it out")
+    elif server.profile.serving.env.get("VLLM_WORKER_MULTIPROC_METHOD") != "spawn":
         message = "--mm-tensor-ipc torch_shm needs VLLM_WORKER_MULTIPROC_METHOD in the environment"
-        yield _together(root, flag, message, "write `env: {VLLM_WORKER_MULTIPROC_METHOD: spawn}`")
+        yield _together(server, flag, message, "write `env: {VLLM_WORKER_MULTIPROC_METHOD: spawn}`")
 
 
-def device_ids(root: MapNode) -> Iterator[Diagnostic]:
+def device_ids(server: Server) -> Iterator[Violation]:
     """Check that each device is listed once (engine/arg_utils.py, _resolve_device_ids)."""
-    flag = look.setting(root, "device-ids")
+    flag = server.settings.get("device-ids")
     names = [name.strip() for name in flag.value.split(",")] if flag and isinstance(flag.value, str) else []
     twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
     if flag is not None and twice is not None:
-        yield _together(root, flag, f"--device-ids names {twice} twice", f"write {twice} once")
+        yield _together(server, flag, f"--device-ids names {twice} twice", f"write {twice} once")
 
 
 class _NeedsVariable(NamedTuple):
@@ -346,32 +345,32 @@ _NOT_IN_VLLM: Mapping[str, tuple[Path, ...]] = {
 }
 
 
-def environ_validation(root: MapNode) -> Iterator[Diagnostic]:
+def environ_validation(server: Server) -> Iterator[Violation]:
     """Report variables that vLLM refuses to start with, because it is told to refuse those that it does not know."""
-    flag = look.setting(root, "fail-on-environ-validation")
+    flag = server.settings.get("fail-on-environ-validation")
     if flag is None or flag.value is not True:
         return
-    env = look.entries(root, _ENV)
-    unknown = {name for name in env if name.startswith("VLLM_") and not variables.is_read(name, look.release(root))}
+    env = server.profile.serving.env
+    unknown = {name for name in env if name.startswith("VLLM_") and not variables.is_read(name, server.release)}
     unknown |= {
-        name for name, keys in _NOT_IN_VLLM.items() if name in env or any(find(root, key) is not None for key in keys)
+        name for name, keys in _NOT_IN_VLLM.items() if name in env or any(is_set(server.profile, key) for key in keys)
     }
     if unknown:
         message = f"--fail-on-environ-validation refuses {' and '.join(sorted(unknown))}"
-        yield _together(root, flag, message, "leave it out: vLLM's list lacks variables that tpu_inference reads")
+        yield _together(server, flag, message, "leave it out: vLLM's list lacks variables that tpu_inference reads")
 
 
-def needs_variable(root: MapNode) -> Iterator[Diagnostic]:
+def needs_variable(server: Server) -> Iterator[Violation]:
     """Report a flag without a variable that it needs."""
-    settings = look.settings(root)
+    settings = server.settings
     for name, row in _NEEDS_VARIABLE.items():
         flag = settings.get(name)
         is_one = name == "prefill-context-parallel-size" and flag is not None and flag.number == 1
         if flag is None or is_one or not _is_written(flag.value):
             continue
-        value = str(look.value(root, (*_ENV, row.variable), str) or "").lower()
+        value = server.profile.serving.env.get(row.variable, "").lower()
         if value not in ("1", "true"):
-            yield _together(root, flag, f"--{name} needs {row.variable} in the environment", row.instead)
+            yield _together(server, flag, f"--{name} needs {row.variable} in the environment", row.instead)
 
 
 _SPECULATIVE = "speculative-config"
@@ -383,46 +382,44 @@ _FIELD_OF_FLAG: Mapping[str, str] = {
 }
 
 
-def speculation(root: MapNode) -> Iterator[Diagnostic]:
+def speculation(server: Server) -> Iterator[Violation]:
     """Check --speculative-config, together with the flags that set a field of it, as one mapping."""
-    whole = look.setting(root, _SPECULATIVE)
-    parts: dict[str, look.Setting] = {}
+    whole = server.settings.get(_SPECULATIVE)
+    parts: dict[str, Setting] = {}
     for name, field in _FIELD_OF_FLAG.items():
-        part = look.setting(root, name)
+        part = server.settings.get(name)
         if part is not None:
             parts[field] = part
     if whole is None and not parts:
-        yield from _metrics_without_speculation(root)
-    elif whole is None or _is_valid(_SPECULATIVE, whole.value, look.release(root)):
-        yield from _speculation_together(root, whole, parts)
+        yield from _metrics_without_speculation(server)
+    elif whole is None or _is_valid(_SPECULATIVE, whole.value, server.release):
+        yield from _speculation_together(server, whole, parts)
 
 
-def _metrics_without_speculation(root: MapNode) -> Iterator[Diagnostic]:
-    metrics = look.setting(root, "per-request-spec-decode-metrics")
+def _metrics_without_speculation(server: Server) -> Iterator[Violation]:
+    metrics = server.settings.get("per-request-spec-decode-metrics")
     if metrics is not None and metrics.value not in ("none", "", "None"):
         message = f"--per-request-spec-decode-metrics needs --{_SPECULATIVE}"
-        yield _together(root, metrics, message, "leave it out, or write speculative_config")
+        yield _together(server, metrics, message, "leave it out, or write speculative_config")
 
 
-def _speculation_together(
-    root: MapNode, whole: look.Setting | None, parts: Mapping[str, look.Setting]
-) -> Iterator[Diagnostic]:
+def _speculation_together(server: Server, whole: Setting | None, parts: Mapping[str, Setting]) -> Iterator[Violation]:
     fields: Mapping[str, Json] = (engine_values.mapping(whole.value) if whole is not None else None) or {}
     for name, field in _FIELD_OF_FLAG.items():
         if field in parts and field in fields:
             message = f"the field {field} of --{_SPECULATIVE} already sets --{name}"
-            yield _together(root, parts[field], message, "keep one of them")
+            yield _together(server, parts[field], message, "keep one of them")
             return
     first = whole or next(iter(parts.values()))
     name = _SPECULATIVE if whole is not None else "spec-" + str(first.path[-1]).replace("_", "-").partition("-")[2]
-    severity = image.severity_of_tables(root)
+    doubtful = server.is_doubtful
     all_fields = {**fields, **{field: part.value for field, part in parts.items()}}
-    for message, hint in (*engine_values.speculation(all_fields), *_draft_layers(root, all_fields)):
+    for message, hint in (*engine_values.speculation(all_fields), *_draft_layers(server, all_fields)):
         text = f"`--{name}` {message}"
-        yield problem(codes.FLAG_VALUE, text, first.at, path=first.path, hint=hint, severity=severity)
+        yield Violation(codes.FLAG_VALUE, first.path, text, hint, is_key=True, is_warning=doubtful)
 
 
-def _draft_layers(root: MapNode, fields: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+def _draft_layers(server: Server, fields: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
     """Yield that mtp needs a draft model, where the model is known and has no draft layers of its own.
 
     vLLM takes the model itself for the draft then, and maps only other architectures than those of
@@ -432,7 +429,7 @@ def _draft_layers(root: MapNode, fields: Mapping[str, Json]) -> Iterator[tuple[s
         return
     from tpudeploy.catalog import families  # only for the few profiles with this method
 
-    model = families.known_model(look.value(root, ("model", "id"), str) or "")
+    model = families.known_model(server.profile.model.id)
     if model is None:
         return
     has_assistant = model.architecture.startswith("Gemma4") and model.name.endswith("-it")

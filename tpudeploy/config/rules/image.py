@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from tpudeploy.catalog import releases
 from tpudeploy.catalog.engines import names_release
 from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.config import codes
-from tpudeploy.config.diagnose import problem, quoted, warning
-from tpudeploy.config.nodes import MapNode, Path, find
-from tpudeploy.config.rules import look
-from tpudeploy.domain.diagnostics import Diagnostic, Severity
-from tpudeploy.domain.engine import EngineKind
+from tpudeploy.config.diagnose import quoted
+from tpudeploy.config.nodes import Path
+from tpudeploy.config.rules.violation import Violation, is_set
+from tpudeploy.config.schema import ProfileSpec
 
 _IMAGE: Path = ("serving", "image")
 _TAG = re.compile(r":([\w.-]+)$")
@@ -26,7 +24,7 @@ _OTHER_HARDWARE = re.compile(
 )
 _OFFICIAL = re.compile(r"^(?:(?:index\.|registry-1\.)?docker\.io/|mirror\.gcr\.io/)?vllm/vllm-tpu$")
 _NUMBER = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
-_SETUP: Path = ("serving", "setup")
+_USE = f"use vllm/vllm-tpu:v{VLLM_VERSION}, or an image that is built on it"
 _REGISTRIES = ("docker.io/", "index.docker.io/", "registry-1.docker.io/", "mirror.gcr.io/")
 # Official images of Docker Hub and bases for GPUs, as people try them first; an unknown name is not refused.
 _WITHOUT_SERVER = frozenset(
@@ -83,66 +81,45 @@ _OTHER_SERVERS: Mapping[str, str] = {
 }
 
 
-def other_hardware(root: MapNode) -> Iterator[Diagnostic]:
+def other_hardware(profile: ProfileSpec) -> Iterator[Violation]:
     """Report an image for a GPU or a CPU, which would find no device on a TPU machine."""
-    image = look.value(root, _IMAGE, str) or ""
-    name = _TAG.sub("", image.partition("@")[0])
+    name = _TAG.sub("", profile.serving.image.partition("@")[0])
     if _OTHER_HARDWARE.search(name):
         message = f"{quoted(name)} is not built for TPU: vLLM in it would find no device"
-        hint = f"use vllm/vllm-tpu:v{VLLM_VERSION}, or an image that is built on it"
-        yield problem(codes.NOT_A_TPU_IMAGE, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
+        yield Violation(codes.NOT_A_TPU_IMAGE, _IMAGE, message, _USE)
 
 
-def no_server(root: MapNode) -> Iterator[Diagnostic]:
+def no_server(profile: ProfileSpec) -> Iterator[Violation]:
     """Report a well-known image without vLLM. `serving.setup` may install it, and an unknown name may have it."""
-    image = look.value(root, _IMAGE, str) or ""
-    name = _TAG.sub("", image.partition("@")[0])
+    name = _TAG.sub("", profile.serving.image.partition("@")[0])
     for beginning in (*_REGISTRIES, "library/"):
         name = name.removeprefix(beginning)
-    if not image or find(root, _SETUP) is not None:
-        return
     other = _OTHER_SERVERS.get(name.rpartition("/")[2], "")
-    if not other and name not in _WITHOUT_SERVER:
+    if is_set(profile, ("serving", "setup")) or (not other and name not in _WITHOUT_SERVER):
         return
     message = f"{quoted(name)} is {other}, not vLLM for TPU" if other else f"{quoted(name)} has no vLLM in it"
-    hint = f"use vllm/vllm-tpu:v{VLLM_VERSION}, or an image that is built on it"
-    yield problem(codes.NOT_A_TPU_IMAGE, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
+    yield Violation(codes.NOT_A_TPU_IMAGE, _IMAGE, message, _USE)
 
 
-def floating_tag(root: MapNode) -> Iterator[Diagnostic]:
+def floating_tag(profile: ProfileSpec) -> Iterator[Violation]:
     """Report a tag without release, date or commit, which its publisher may move: `latest`, `gemma4`, `v0.32`."""
-    image = look.value(root, _IMAGE, str) or ""
+    image = profile.serving.image
     tag = _TAG.search(image)
     if not image or "@" in image or (tag and _is_fixed(tag[1])):
         return
     message = f"{quoted(tag[1])} is a floating tag" if tag else "Without a tag, the image is `latest`, a floating tag"
     hint = "name a release or a digest; otherwise the first apply pins it in tpudeploy.lock.json"
-    yield warning(codes.FLOATING_IMAGE, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
+    yield Violation(codes.FLOATING_IMAGE, _IMAGE, message, hint, is_warning=True)
 
 
-def release_without_v(root: MapNode) -> Iterator[Diagnostic]:
+def release_without_v(profile: ProfileSpec) -> Iterator[Violation]:
     """Report vLLM's own image with the number of a release alone. Source: its tags on Docker Hub, from v0.11.1 on."""
-    image = look.value(root, _IMAGE, str) or ""
+    image = profile.serving.image
     tag = _TAG.search(image)
     if tag and _OFFICIAL.search(image[: tag.start()]) and _NUMBER.fullmatch(tag[1]):
         message = f"vllm/vllm-tpu has no tag {quoted(tag[1])}: releases are tagged with a v"
         hint = f"write {image[: tag.start()]}:v{tag[1]}"
-        yield warning(codes.RELEASE_WITHOUT_V, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
-
-
-def severity_of_tables(root: MapNode) -> Severity:
-    """Return the severity of what the tables refuse: only a warning unless the image has one of their releases."""
-    return Severity.ERROR if unlike_tables(root) == "" else Severity.WARNING
-
-
-def unlike_tables(root: MapNode) -> str:
-    """Return what the image has instead of the release of the tables, as a clause, or "" if it has that one."""
-    engine = look.engine_of(root)
-    if engine.kind is EngineKind.TORCHTPU:
-        return f"the image has another engine, {engine.kind}"
-    if engine.release is None:
-        return "which release the image has is not known"
-    return "" if engine.release in releases.VERSIONS else f"the image has vLLM {engine.release}"
+        yield Violation(codes.RELEASE_WITHOUT_V, _IMAGE, message, hint, is_warning=True)
 
 
 def _is_fixed(tag: str) -> bool:

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator
 
 from tpudeploy.config import codes
-from tpudeploy.config.diagnose import problem, quoted, warning
-from tpudeploy.config.nodes import MapNode, Path, ScalarNode
-from tpudeploy.config.rules import look
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.config.diagnose import quoted
+from tpudeploy.config.nodes import Path
+from tpudeploy.config.rules.violation import Violation
+from tpudeploy.config.schema import ProfileSpec
 
 _ID: Path = ("model", "id")
-_VOLUMES: Path = ("serving", "volumes")
 # Names of models that are sold as an API, as their vendors' pages list them. gpt-oss and gemma have weights.
 # One pattern, whose groups name the vendors: each pattern that validate compiles takes its time.
 _API = re.compile(
@@ -31,9 +30,9 @@ _PICTURES = ("stable-diffusion", "sdxl", "/flux.", "cogvideo", "hunyuanvideo", "
 _CANONICAL = re.compile(r"^(?:distil)?(?:gpt2|bert|roberta|t5|xlnet|albert|electra|opt|bloom)(?:-.*)?$")
 
 
-def loadable(root: MapNode) -> Iterator[Diagnostic]:
+def loadable(profile: ProfileSpec) -> Iterator[Violation]:
     """Report an id whose weights cannot be loaded: of an API, in a format of another engine, or without its owner."""
-    name = look.value(root, _ID, str)
+    name = profile.model.id
     if not name or name.startswith(("/", "gs://")):
         return
     word = name.lower()
@@ -41,22 +40,22 @@ def loadable(root: MapNode) -> Iterator[Diagnostic]:
     if api is not None:
         message = f"{quoted(name)} is a model of {api.lastgroup}'s API, whose weights are not published"
         hint = "name a model of the Hugging Face hub, such as google/gemma-4-E2B-it"
-        yield problem(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=hint)
+        yield Violation(codes.NOT_A_MODEL, _ID, message, hint)
     elif word.endswith(_GGUF):
         message = f"{quoted(name)} has its weights as GGUF, which vLLM does not load on TPU"
         hint = "name the repository of the model's safetensors, which its page links to"
-        yield problem(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=hint)
+        yield Violation(codes.NOT_A_MODEL, _ID, message, hint)
     elif any(part in word for part in _PICTURES):
         message = f"{quoted(name)} is a diffusion model, which makes pictures or films: vLLM does not serve it"
         hint = "name a model that answers with text, vectors or scores"
-        yield problem(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=hint)
+        yield Violation(codes.NOT_A_MODEL, _ID, message, hint)
     elif word.startswith("ollama/"):
         message = f"{quoted(name)} is a name of Ollama's, not an id of the Hugging Face hub"
-        yield problem(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=_hint_of_ollama(word))
+        yield Violation(codes.NOT_A_MODEL, _ID, message, _hint_of_ollama(word))
     elif "/" not in name and not _CANONICAL.search(word):
         message = f"{quoted(name)} has no organization, which almost every id of the Hugging Face hub has"
         hint = _hint_of_ollama(word) or "write ORGANIZATION/NAME as on the model's page"
-        yield warning(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=hint)
+        yield Violation(codes.NOT_A_MODEL, _ID, message, hint, is_warning=True)
 
 
 def _hint_of_ollama(word: str) -> str:
@@ -65,17 +64,13 @@ def _hint_of_ollama(word: str) -> str:
     return ollama.hint(word)
 
 
-def mounted(root: MapNode) -> Iterator[Diagnostic]:
+def mounted(profile: ProfileSpec) -> Iterator[Violation]:
     """Report a folder that the container does not have: a path is read inside it."""
-    folder = look.value(root, _ID, str)
-    if not folder or not folder.startswith("/"):
+    folder = profile.model.id
+    if not folder.startswith("/"):
         return
-    targets = [
-        entry.value.value.rstrip("/")
-        for entry in look.entries(root, _VOLUMES).values()
-        if isinstance(entry.value, ScalarNode) and isinstance(entry.value.value, str)
-    ]
+    targets = [target.rstrip("/") for target in (profile.serving.volumes or {}).values()]
     if not any(folder == target or folder.startswith(f"{target}/") for target in targets):
         message = f"No volume of the container has {quoted(folder)}, unless the image has it"
         hint = f"add serving.volumes: {{/host/path: {folder}}}; the machine starts with an empty disk"
-        yield warning(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=hint)
+        yield Violation(codes.NOT_A_MODEL, _ID, message, hint, is_warning=True)

@@ -7,12 +7,9 @@ import shlex
 from collections.abc import Iterator
 
 from tpudeploy.config import codes
-from tpudeploy.config.diagnose import problem
-from tpudeploy.config.nodes import MapNode, Path
-from tpudeploy.config.rules import look
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.config.rules.violation import Violation
+from tpudeploy.config.schema import ProfileSpec
 
-_NOTIFY: Path = ("notify",)
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _URL = re.compile(
     r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?(?:[/?][!-~]*)?", re.IGNORECASE
@@ -20,13 +17,12 @@ _URL = re.compile(
 _PASSWORD = re.compile(r"[a-z]+://[^/?#]*@", re.IGNORECASE)
 
 
-def targets(root: MapNode) -> Iterator[Diagnostic]:
+def targets(profile: ProfileSpec) -> Iterator[Violation]:
     """Report a target that could not be sent to, or that would be sent to without encryption."""
-    for path, text in look.texts(root, _NOTIFY).items():
+    for i, text in enumerate(profile.notify):
         wrong = target_problem(text)
         if wrong is not None:
-            message, hint = wrong
-            yield problem(codes.NOTIFY_TARGET, message, look.at(root, path), path=path, hint=hint)
+            yield Violation(codes.NOTIFY_TARGET, ("notify", i), *wrong)
 
 
 def target_problem(text: str) -> tuple[str, str] | None:

@@ -19,7 +19,7 @@ from tpudeploy.config.document import read_mapping, unusable
 from tpudeploy.config.interpolate import Interpolation
 from tpudeploy.config.merge import without_nulls
 from tpudeploy.config.nodes import MapNode, Path, find, is_null, key_location, plain_map
-from tpudeploy.config.translate import translate
+from tpudeploy.config.translate import findings_of, translate
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location
@@ -102,8 +102,9 @@ def parse_grid(name: str, content: bytes, environment: Mapping[str, str], trust:
     tree = Interpolation(environment, problems, trust).tree(without_nulls(root))
     try:
         spec = GridSpec.model_validate(plain_map(tree))
-    except ValidationError as findings:
-        raise unusable(name, [*problems, *translate(findings, tree, nulls, GridSpec)]) from findings
+    except ValidationError as invalid:
+        findings = tuple(findings_of(invalid))
+        raise unusable(name, [*problems, *translate(findings, tree, nulls, GridSpec)]) from invalid
     axes = tuple(_axes(spec, tree))
     problems += [*_axis_problems(spec, axes, tree), *_exclusion_problems(spec, axes, tree)]
     if problems:
