@@ -12,6 +12,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tpudeploy.config.schema import BootSpec as BootSpec
+    from tpudeploy.config.schema import BudgetSpec as BudgetSpec
+    from tpudeploy.config.schema import HealthSpec as HealthSpec
+    from tpudeploy.config.schema import LifecycleSpec as LifecycleSpec
+    from tpudeploy.config.schema import ModelSpec as ModelSpec
+    from tpudeploy.config.schema import NetworkSpec as NetworkSpec
+    from tpudeploy.config.schema import PlacementSpec as PlacementSpec
+    from tpudeploy.config.schema import RouterSpec as RouterSpec
+    from tpudeploy.config.schema import ScaleSpec as ScaleSpec
+    from tpudeploy.config.schema import ServingSpec as ServingSpec
+    from tpudeploy.config.schema import TpuSpec as TpuSpec
     from tpudeploy.domain import errors as errors
     from tpudeploy.domain import events as events
     from tpudeploy.domain.report import Wait as Wait
@@ -62,6 +73,17 @@ if TYPE_CHECKING:
 _HOMES = {
     "Plan": ("tpudeploy.plans", "Plan"),
     "Profile": ("tpudeploy.loading", "Profile"),
+    "BootSpec": ("tpudeploy.config.schema", "BootSpec"),
+    "BudgetSpec": ("tpudeploy.config.schema", "BudgetSpec"),
+    "HealthSpec": ("tpudeploy.config.schema", "HealthSpec"),
+    "LifecycleSpec": ("tpudeploy.config.schema", "LifecycleSpec"),
+    "ModelSpec": ("tpudeploy.config.schema", "ModelSpec"),
+    "NetworkSpec": ("tpudeploy.config.schema", "NetworkSpec"),
+    "PlacementSpec": ("tpudeploy.config.schema", "PlacementSpec"),
+    "RouterSpec": ("tpudeploy.config.schema", "RouterSpec"),
+    "ScaleSpec": ("tpudeploy.config.schema", "ScaleSpec"),
+    "ServingSpec": ("tpudeploy.config.schema", "ServingSpec"),
+    "TpuSpec": ("tpudeploy.config.schema", "TpuSpec"),
     "Report": ("tpudeploy.plans", "Report"),
     "Wait": ("tpudeploy.domain.report", "Wait"),
     "Workspace": ("tpudeploy.workspace", "Workspace"),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
+from pydantic import PrivateAttr
+
+from tpudeploy.config.nodes import plain_map
 from tpudeploy.config.profile import Profile as Checked
+from tpudeploy.config.python_tree import tree_of
 from tpudeploy.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -45,11 +50,18 @@ class ProfileText:
     environment: Mapping[str, str] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(Checked):
-    """A valid profile. `spec` is its contents, `warnings` are what to consider."""
+    """A valid profile: the keys of the format, e.g. `serving.max_model_len`; `warnings` are what to consider.
 
-    source: ProfileSource | ProfileText | None = field(default=None, compare=False, repr=False)
+    `Profile(name=..., model=..., tpu=..., serving=...)` makes one in Python, and `load` reads a file.
+    """
+
+    _source: ProfileSource | ProfileText | None = PrivateAttr(default=None)
+
+    @property
+    def source(self) -> ProfileSource | ProfileText | None:
+        """How it was loaded; None for one that was made in Python."""
+        return self._source
 
     @classmethod
     def load(
@@ -133,8 +145,6 @@ class Profile(Checked):
 
         Raise `errors.ProfileInvalid`, with every problem in `.diagnostics`.
         """
-        from dataclasses import replace
-
         from tpudeploy.adapters.files import FileReader
         from tpudeploy.config.parse import parse
         from tpudeploy.config.reader import Remembered
@@ -143,13 +153,11 @@ class Profile(Checked):
         source = ProfileText(text=text, sets=tuple(_settings(set)), environment=environment)
         environment = os.environ if environment is None else environment
         checked = parse(reader.name, reader, sets=source.sets, environment=environment, engine=engine)
-        return cls._from_checked(replace(checked, reader=FileReader()), source)
+        return cls._from_checked(checked.read_by(FileReader()), source)
 
     @classmethod
     def from_mapping(cls, profile: Mapping[str, object], *, environment: Mapping[str, str] | None = None) -> Self:
         """Return a profile from a mapping with the keys of the YAML format. Raise as `from_text` does."""
-        import json
-
         text = json.dumps(profile, indent=2, ensure_ascii=False, default=os.fspath)
         return cls.from_text(text, environment=environment)
 
@@ -167,7 +175,8 @@ class Profile(Checked):
                 sets = [*source.sets, *_settings(settings)]
                 return self.from_text(source.text, set=sets, environment=source.environment, engine=engine)
             case None:
-                raise ValueError("this profile was not loaded from a file or a text")
+                text = json.dumps(plain_map(tree_of(self)), ensure_ascii=False).replace("$", "$$")
+                return self.from_text(text, set=settings, engine=engine)
 
     def edited_files(self) -> tuple[str, ...]:
         """Return those of its files that have another content now than when it was loaded, or are gone."""
@@ -177,20 +186,16 @@ class Profile(Checked):
 
     @classmethod
     def _from_checked(cls, checked: Checked, source: ProfileSource | ProfileText) -> Self:
-        return cls(
-            spec=checked.spec,
-            origins=checked.origins,
-            warnings=checked.warnings,
-            reader=checked.reader,
-            source=source,
-        )
+        profile = cls.from_keys(checked, origins=checked.origins, warnings=checked.warnings, reader=checked.reader)
+        profile._source = source  # noqa: SLF001 - its own
+        return profile
 
     def __str__(self) -> str:
-        return self.spec.name
+        return self.name
 
     def __repr__(self) -> str:
         path = f", {self.source.path}" if isinstance(self.source, ProfileSource) else ""
-        return f"<Profile: {self.spec.name}{path}>"
+        return f"<Profile: {self.name}{path}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +242,7 @@ def name_of(one: OneProfile) -> str:
         case Profile(source=ProfileSource() as source):
             return str(source.path)
         case Checked():
-            return one.spec.name
+            return one.name
         case _:
             return str(one)
 
@@ -255,10 +260,10 @@ def judge(profile: Checked, pins: Pins) -> Checked:
     from tpudeploy.domain.engine import EngineOrigin
     from tpudeploy.pins import engine_of
 
-    engine = engine_of(profile.spec.serving.image, pins)
+    engine = engine_of(profile.serving.image, pins)
     if engine.origin in (EngineOrigin.TAG, EngineOrigin.NONE) or not isinstance(profile, Profile):
         return profile
-    return profile if profile.source is None else profile.with_settings((), engine=engine)
+    return profile.with_settings((), engine=engine)
 
 
 def checked(profile: Checked, pins: Pins | None = None) -> tuple[Deployment, tuple[Diagnostic, ...]]:
@@ -322,7 +327,7 @@ def deployment(
 
 
 def _own_files(profile: Checked, folder: Path | None) -> tuple[OwnFile, ...]:
-    boot = profile.spec.boot
+    boot = profile.boot
     if not (boot.before or boot.after) and (folder is None or not os.path.isdir(f"{folder}/templates/boot")):  # noqa: PTH112 - pathlib takes four times as long
         return ()
     from tpudeploy.adapters.own_files import read_own_files
@@ -374,7 +379,7 @@ def applied(deployment_now: Deployment, attributes: Mapping[str, Json]) -> Deplo
     config = deployment_now.origin("model.config")
     reader = Remembered(text, beside="" if config is None else config.file)
     try:
-        checked_profile = replace(parse(reader.name, reader, environment={}), reader=FileReader())
+        checked_profile = parse(reader.name, reader, environment={}).read_by(FileReader())
         # A changed file is known by its fingerprint only. It is not read here: a path of an earlier apply may lead
         # elsewhere now.
         same = tuple(
@@ -437,7 +442,7 @@ def _templates() -> Mapping[str, str]:
 
 def config_json_of(profile: Checked) -> str | None:
     """Return the text of `model.config`, which is relative to the file that names it."""
-    config = profile.spec.model.config
+    config = profile.model.config
     if config is None:
         return None
     from tpudeploy.adapters.own_files import read_named

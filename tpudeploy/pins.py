@@ -76,7 +76,7 @@ def registry_host(image: str) -> str:
 
 def written_digests(profiles: Iterable[Profile]) -> Mapping[str, str]:
     """Return the images that profiles name by their digest, by it."""
-    images = (profile.spec.serving.image for profile in profiles)
+    images = (profile.serving.image for profile in profiles)
     return {digest: image for image in images if (digest := image.partition("@")[2])}
 
 

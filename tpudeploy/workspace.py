@@ -109,7 +109,7 @@ class Workspace(Methods):
         Raise `errors.PinsUnreadable` or `errors.PinsTooNew` for a lock file that cannot be used.
         """
         self.note_trust([profile])
-        project = profile.spec.placement.project or self.adapters.known_project
+        project = profile.placement.project or self.adapters.known_project
         if not project and not offline:
             project = self.adapters.connection.project()
         active_pins = pins if pins is not None else self.adapters.pins.read()
@@ -142,7 +142,7 @@ class Workspace(Methods):
             try:
                 deployments.append(self.deployment(profile, pins=pins))
             except ConfigError as error:
-                unusable[profile.spec.name] = error
+                unusable[profile.name] = error
         if unusable and not deployments:
             raise next(iter(unusable.values()))
         return deployments, unusable
@@ -162,7 +162,7 @@ class Workspace(Methods):
         pins = self.adapters.pins.read()
         with suppress(ProfileInvalid):
             profile = loading.judge(profile, pins)
-        is_pinned = pins.target_of(image_of(profile.spec)) is not None
+        is_pinned = pins.target_of(image_of(profile)) is not None
         return tuple(w for w in profile.warnings if not (is_pinned and w.code == FLOATING_IMAGE))
 
     def pin(self, profiles: Profiles, *, on_event: Listener | None = None) -> tuple[Pin, ...]:
@@ -177,7 +177,7 @@ class Workspace(Methods):
 
         loaded = tuple(loading.profiles(profiles))
         self.note_trust(loaded)
-        all_names = [name for profile in loaded for name in names(profile.spec)]
+        all_names = [name for profile in loaded for name in names(profile)]
         adapters = self.adapters
         return renew(
             adapters.world(on_event),
@@ -378,7 +378,7 @@ def unique_names(profiles: Iterable[config.Profile]) -> tuple[tuple[config.Profi
 
     by_name: dict[str, list[config.Profile]] = {}
     for profile in profiles:
-        by_name.setdefault(profile.spec.name, []).append(profile)
+        by_name.setdefault(profile.name, []).append(profile)
     hint = "A deployment is identified by its name: give each profile its own, or name this one once."
     ambiguous = {
         name: ConfigError(f"Several profiles are called {name}.", hint=hint)

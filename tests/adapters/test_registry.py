@@ -221,7 +221,7 @@ def test_a_registry_inside_the_network_is_not_asked_for_an_untrusted_profile(
             workspace.deployment(profile)
         else:
             workspace.note_trust([profile])
-        (image,) = [name for name in names(profile.spec) if name.kind is PinKind.IMAGE]
+        (image,) = [name for name in names(profile) if name.kind is PinKind.IMAGE]
         answer = workspace.adapters.sources.look_up(image)
     assert isinstance(answer, Unknown)
     assert "cannot be the registry of this profile" in answer.because

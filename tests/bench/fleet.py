@@ -1,9 +1,8 @@
 """Measure a fleet in one run, by whole processes: what each command takes for so many profiles, and how that grows.
 
 A benchmark, not a test: `python tests/bench/fleet.py [new] [DEPLOYMENTS...]`. A fleet has fifty kinds of profiles, which
-differ in a label, and the profiles of a kind differ in their names: those are examined once. The emulator stands in
-this process and answers at once, the measured command in a process of its own, at the emulator's virtual time: so the
-CPU of each is known. What `apply` takes each is without the plan that it begins with. With `new` nothing is applied: a
+differ in a label, and the profiles of a kind differ in their names. The emulator stands in this process and answers at
+once, the measured command in a process of its own, at the emulator's virtual time: so the CPU of each is known. What `apply` takes each is without the plan that it begins with. With `new` nothing is applied: a
 minute instead of an hour for 10,000. `TMPDIR=/dev/shm` keeps the states in memory: of what a disk takes, a virtual
 machine pays most for the pages of new files, more or less by the hour. The last rows are how CPU and memory grow with a
 deployment more, and what the zone history costs by its length.

@@ -28,7 +28,7 @@ def test_answers_become_a_profile_and_the_next_command_needs_no_account(tmp_path
     assert "Wrote mine.yaml, and profile.schema.json" in somebody.read
     assert "gemma4-e2b  google/gemma-4-E2B-it on v6e-4, 4 chips" in somebody.read
     assert somebody.read.rstrip().endswith("tpudeploy emulator run -- tpudeploy apply -auto-approve mine.yaml")
-    spec = Profile.load(tmp_path / "mine.yaml").spec
+    spec = Profile.load(tmp_path / "mine.yaml")
     assert (spec.tpu.type, [*spec.placement.zones]) == ("v6e-4", ["us-east5-a", "us-east5-b"])
     assert {*spec.secrets} == {"HF_TOKEN", "VLLM_API_KEY"}
 
@@ -63,7 +63,7 @@ def test_every_shipped_profile_takes_the_answers_and_stays_valid(tmp_path: Path,
     answers = Answers(model=value_of(text, "id"), type=value_of(text, "type"), zones=zones, api_key="vllm-key")
     path = tmp_path / "mine.yaml"
     path.write_text(with_answers(text, answers), encoding="utf-8")
-    spec = Profile.load(path).spec
+    spec = Profile.load(path)
     assert (spec.model.id, [*spec.placement.zones]) == (value_of(text, "id"), [*zones])
     assert path.read_text(encoding="utf-8").count("VLLM_API_KEY: vllm-key") == 1
 
@@ -87,7 +87,7 @@ def test_another_model_has_a_profile_of_its_own_facts(
     shipped = assets.profiles()["gemma4-e2b-v6e1"]
     text = with_answers(shipped, Answers(model=model, type=type_name, zones=(), api_key=""))
     (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
-    spec = Profile.load(tmp_path / "mine.yaml").spec
+    spec = Profile.load(tmp_path / "mine.yaml")
     assert (spec.model.id, spec.tpu.type) == (model, type_name)
     multimodal = {"disable_chunked_mm_input": True, "limit_mm_per_prompt": {"image": 4}} if "gemma" in model else {}
     tools = {"enable_auto_tool_choice": True} if "tool_call_parser" in arguments else {}

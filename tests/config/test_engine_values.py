@@ -64,8 +64,8 @@ ACCEPTED: list[tuple[str, str]] = [
 def test_what_the_engine_accepts_is_accepted_and_passed_on(line: str, words: str) -> None:
     text = with_serving(line)
     assert problems(text) == ()
-    assert words in shlex.join(serve(load(text).spec, tensor_parallel_size=4)) or words in " ".join(
-        serve(load(text).spec, tensor_parallel_size=4)
+    assert words in shlex.join(serve(load(text), tensor_parallel_size=4)) or words in " ".join(
+        serve(load(text), tensor_parallel_size=4)
     )
 
 
@@ -95,7 +95,7 @@ def test_of_another_version_the_tables_warn_and_the_words_are_passed_on() -> Non
     assert "vLLM 0.32.0 has no flag" in diagnostics[0].message
     assert "the image has vLLM 0.40.1" in diagnostics[0].message
     assert [d.code for d in diagnostics] == ["TPU1310"] * 4
-    words = serve(load(text).spec, tensor_parallel_size=4)
+    words = serve(load(text), tensor_parallel_size=4)
     assert words[-9:] == ("4", "--brand-new-flag", "1", "2", "--no-quick", "--ratio", "0.5", "--options", '{"a":1}')
 
 

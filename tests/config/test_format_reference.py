@@ -102,6 +102,6 @@ def test_flags_that_take_a_secret_name_the_variable_that_vllm_reads_instead() ->
 
 
 def test_a_profile_cannot_be_changed() -> None:
-    spec = load(SMALL).spec
+    spec = load(SMALL)
     with pytest.raises(ValidationError, match="replicas"):
         spec.replicas = 2

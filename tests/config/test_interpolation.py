@@ -9,7 +9,7 @@ _ENVIRONMENT = {"NAME": "world", "EMPTY": "", "PORT": "8001", "VERSION": "1.10",
 
 
 def prompt(text: str) -> str:
-    return load(SMALL + f"health: {{prompt: {text}}}\n", environment=_ENVIRONMENT).spec.health.prompt
+    return load(SMALL + f"health: {{prompt: {text}}}\n", environment=_ENVIRONMENT).health.prompt
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,10 @@ def test_a_value_is_filled_in(text: str, read: str) -> None:
 
 
 def test_an_unquoted_variable_is_read_as_if_its_text_stood_there() -> None:
-    assert load(SMALL + "replicas: ${env:N}\n", environment={"N": "3"}).spec.replicas == 3
+    assert load(SMALL + "replicas: ${env:N}\n", environment={"N": "3"}).replicas == 3
     assert load(
         SMALL + "lifecycle:\n  prevent_destroy: ${env:B}\n", environment={"B": "true"}
-    ).spec.lifecycle.prevent_destroy
+    ).lifecycle.prevent_destroy
 
 
 def test_a_variable_never_deletes_a_key() -> None:
@@ -85,11 +85,11 @@ def test_the_place_of_a_filled_in_value_is_where_it_is_written() -> None:
 
 def test_extends_may_be_filled_in() -> None:
     text = SMALL + 'extends: "${env:BASE}.yaml"\n'
-    assert load(text, others={"b.yaml": "replicas: 9\n"}, environment={"BASE": "b"}).spec.replicas == 9
+    assert load(text, others={"b.yaml": "replicas: 9\n"}, environment={"BASE": "b"}).replicas == 9
 
 
 def test_a_variable_of_an_overridden_value_need_not_be_set() -> None:
-    assert load(SMALL + "replicas: ${env:UNSET}\n", sets=["replicas=2"]).spec.replicas == 2
+    assert load(SMALL + "replicas: ${env:UNSET}\n", sets=["replicas=2"]).replicas == 2
 
 
 _SERVING = 'serving:\n  image: "vllm/vllm-tpu:v0.32.0"\n'

@@ -24,7 +24,7 @@ def test_maps_merge_lists_and_scalars_replace_and_null_deletes() -> None:
         _TOP
         + "serving: {max_model_len: null, args: {seed: 2, hf_overrides: {b: null}}}\nplacement: {zones: [us-east5-c]}\n"
     )
-    spec = load(top, others={"base.yaml": _BASE}).spec
+    spec = load(top, others={"base.yaml": _BASE})
     assert spec.serving.image == "vllm/vllm-tpu:v0.32.0"
     assert "max_model_len" not in spec.serving.model_fields_set
     assert spec.serving.args == {"seed": 2, "hf_overrides": {"a": 1}}
@@ -34,13 +34,13 @@ def test_maps_merge_lists_and_scalars_replace_and_null_deletes() -> None:
 
 def test_a_null_that_deletes_nothing_is_the_flags_own_null() -> None:
     top = _TOP + "serving: {args: {hf_overrides: {c: null}, seed: null}}\n"
-    spec = load(top, others={"base.yaml": _BASE}).spec
+    spec = load(top, others={"base.yaml": _BASE})
     assert spec.serving.args == {"hf_overrides": {"a": 1, "b": 2, "c": None}}
 
 
 def test_what_was_deleted_twice_is_gone() -> None:
     null = "serving: {args: {hf_overrides: {b: null}}}\n"
-    spec = load(_TOP + null, others={"base.yaml": _BASE, "o.yaml": null}, overlays=["o.yaml"]).spec
+    spec = load(_TOP + null, others={"base.yaml": _BASE, "o.yaml": null}, overlays=["o.yaml"])
     assert spec.serving.args["hf_overrides"] == {"a": 1}
 
 
@@ -53,7 +53,7 @@ def test_later_bases_overlays_and_settings_win_in_this_order() -> None:
         others={"one.yaml": layer(3), "two.yaml": layer(2), "o1.yaml": layer(1), "o2.yaml": "replicas: 2\n"},
         overlays=["o1.yaml", "o2.yaml"],
         sets=["replicas=3", "replicas=4"],
-    ).spec
+    )
     assert spec.placement.labels == {"a": "l1", "b": "l2", "c": "l3"}
     assert spec.replicas == 4
 
@@ -108,7 +108,7 @@ def test_a_malformed_argument_is_one_problem_at_its_place(argument: str, expecte
 
 
 def test_an_argument_without_a_value_leaves_the_key_to_its_default() -> None:
-    assert load(SMALL + "replicas: 2\n", sets=["replicas="]).spec.replicas == 1
+    assert load(SMALL + "replicas: 2\n", sets=["replicas="]).replicas == 1
 
 
 def test_a_null_over_a_required_key_is_missing_where_the_null_stands() -> None:
@@ -123,7 +123,7 @@ def test_extends_is_relative_to_the_file_it_stands_in() -> None:
         "b.yaml": "extends: shared/c.yaml\n",
         "shared/c.yaml": "replicas: 5\n",
     }
-    assert load(SMALL + "extends: shared/a.yaml\n", others=others).spec.replicas == 5
+    assert load(SMALL + "extends: shared/a.yaml\n", others=others).replicas == 5
 
 
 def _chain(length: int) -> dict[str, str]:
@@ -134,7 +134,7 @@ def _chain(length: int) -> dict[str, str]:
 
 
 def test_five_levels_of_extends_are_followed_and_a_sixth_is_refused() -> None:
-    assert len(load(SMALL + "extends: 1.yaml\n", others=_chain(5)).spec.placement.labels) == 5
+    assert len(load(SMALL + "extends: 1.yaml\n", others=_chain(5)).placement.labels) == 5
     (diagnostic,) = problems(SMALL + "extends: 1.yaml\n", others=_chain(6))
     assert place(diagnostic) == "TPU1103 1:10+6"
     assert diagnostic.location is not None

@@ -32,7 +32,7 @@ def test_every_leaf_maps_to_the_stretch_of_the_source_that_is_its_scalar(value: 
         f"serving:\n  image: vllm/vllm-tpu:v0.32.0\n  args:\n    hf_overrides:\n{lines}",
     )
     profile = load(text)
-    assert profile.spec.serving.args["hf_overrides"] == value
+    assert profile.serving.args["hf_overrides"] == value
     for path, scalar in _leaves(value, "serving.args.hf_overrides"):
         at = profile.origins[path]
         line = text.split("\n")[at.line - 1]

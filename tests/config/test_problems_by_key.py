@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from config.sources import SMALL, load, place, problems
 
-from tpudeploy.config.schema import ProfileSpec
+from tpudeploy.config.profile import Profile
 
 _SERVING = 'serving: {image: "vllm/vllm-tpu:v0.32.0"}\n'
 _RESERVATION = "projects/my-project/locations/us-east5-b/reservations/r"
@@ -432,15 +432,15 @@ health: {{timeout: 30m, via: iap, prompt: "Grüß Gott"}}
 """
     )
     assert profile.warnings == ()
-    assert profile.spec.placement.zones == ("us-east5-b", "europe-west4-a")
-    assert float(profile.spec.placement.max_run_duration or 0) == 7 * 86400
-    assert int(profile.spec.serving.shm_size or 0) == 10 * 1024**3
-    assert ProfileSpec.model_validate(profile.spec.model_dump()) == profile.spec
-    assert "seed" not in profile.spec.serving.args
+    assert profile.placement.zones == ("us-east5-b", "europe-west4-a")
+    assert float(profile.placement.max_run_duration or 0) == 7 * 86400
+    assert int(profile.serving.shm_size or 0) == 10 * 1024**3
+    assert Profile.model_validate(profile.model_dump()).model_dump() == profile.model_dump()
+    assert "seed" not in profile.serving.args
 
 
 def test_a_key_that_is_not_written_is_known_not_to_be() -> None:
-    spec = load(with_serving("port: 8000\nblock_size: null")).spec
+    spec = load(with_serving("port: 8000\nblock_size: null"))
     assert spec.serving.model_fields_set == {"image", "port"}
 
 

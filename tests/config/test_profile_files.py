@@ -27,7 +27,7 @@ def test_a_profile_is_read_with_what_it_extends_beside_it(tmp_path: Path) -> Non
     top = tmp_path / "sub" / "top.yaml"
     top.write_text(SMALL + "extends: ../base.yaml\n")
     profile = load(top)
-    assert profile.spec.replicas == 4
+    assert profile.replicas == 4
     assert profile.origins["replicas"].file == str(tmp_path / "base.yaml")
 
 

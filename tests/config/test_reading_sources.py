@@ -101,7 +101,7 @@ serving:
   args: {hf_overrides: {a: no, b: 010, c: 0o10, d: 0x1F, e: 12:30:00, f: 2026-01-02, g: 1_000, h: 1.10, i: ~, j: "1"}}
 """
     profile = load(SMALL.replace('serving: {image: "vllm/vllm-tpu:v0.32.0"}\n', args))
-    overrides = profile.spec.serving.args["hf_overrides"]
+    overrides = profile.serving.args["hf_overrides"]
     assert overrides == {
         "a": "no",
         "b": 10,
@@ -118,12 +118,12 @@ serving:
 
 @pytest.mark.parametrize("text", [SMALL.encode("utf-8-sig"), SMALL.replace("\n", "\r\n").encode()])
 def test_a_byte_order_mark_and_windows_line_ends_change_nothing(text: bytes) -> None:
-    assert load(text).spec == load(SMALL).spec
+    assert load(text) == load(SMALL)
 
 
 def test_an_alias_stands_for_its_anchor_and_keeps_its_place() -> None:
     profile = load(SMALL + "placement: {labels: {team: &t search, owner: *t}}\n")
-    assert profile.spec.placement.labels == {"team": "search", "owner": "search"}
+    assert profile.placement.labels == {"team": "search", "owner": "search"}
     assert profile.origins["placement.labels.owner"].column == 31
 
 
@@ -138,7 +138,7 @@ def test_an_alias_stands_for_its_anchor_and_keeps_its_place() -> None:
     ],
 )
 def test_a_character_that_json_escapes_as_two_is_read_as_one(escape: str, read: str) -> None:
-    assert load(SMALL + f"health: {{prompt: {escape}}}\n").spec.health.prompt == read
+    assert load(SMALL + f"health: {{prompt: {escape}}}\n").health.prompt == read
 
 
 def test_a_profile_that_a_pipeline_wrote_as_json_is_read_whatever_it_holds() -> None:
@@ -154,8 +154,8 @@ def test_a_profile_that_a_pipeline_wrote_as_json_is_read_whatever_it_holds() -> 
     }
     for text in (json.dumps(tree), json.dumps(tree, indent=2), json.dumps(tree).replace("/", r"\/")):
         profile = load(text)
-        assert profile.spec.serving.args["hf_overrides"] == {"\U0001f680": ["\U0001d11e", "/é"]}
-    assert load(SMALL, sets=["health.prompt=" + json.dumps("go \U0001f680")]).spec.health.prompt == "go \U0001f680"
+        assert profile.serving.args["hf_overrides"] == {"\U0001f680": ["\U0001d11e", "/é"]}
+    assert load(SMALL, sets=["health.prompt=" + json.dumps("go \U0001f680")]).health.prompt == "go \U0001f680"
 
 
 @pytest.mark.parametrize(

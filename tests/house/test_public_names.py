@@ -43,8 +43,8 @@ def test_a_profile_is_loaded_with_overlays_and_settings(tmp_path: Path) -> None:
     overlay.write_text("serving: {max_model_len: 8192}\n", encoding="utf-8")
     profile = td.Profile.load(PROFILE, overlays=[overlay], set={"tpu.type": "v6e-8"})
     assert isinstance(profile, td.Profile)
-    assert profile.spec.serving.max_model_len == 8192
-    assert profile.spec.tpu.type == "v6e-8"
+    assert profile.serving.max_model_len == 8192
+    assert profile.tpu.type == "v6e-8"
     assert profile.origins["serving.max_model_len"].file == str(overlay)
 
 
@@ -68,10 +68,10 @@ def test_a_profile_is_made_from_a_text_or_a_mapping_and_changed_by_settings() ->
     text = PROFILE.read_text(encoding="utf-8")
     from_text = td.Profile.from_text(text)
     from_mapping = td.Profile.from_mapping(yaml.safe_load(text))
-    assert from_text.spec == from_mapping.spec == td.Profile.load(PROFILE).spec
+    assert from_text == from_mapping == td.Profile.load(PROFILE)
     longer = from_text.with_settings({"serving.max_model_len": 8192})
-    assert longer.spec.serving.max_model_len == 8192
-    both = longer.with_settings({"serving.max_num_seqs": 7}).spec.serving
+    assert longer.serving.max_model_len == 8192
+    both = longer.with_settings({"serving.max_num_seqs": 7}).serving
     assert (both.max_model_len, both.max_num_seqs) == (8192, 7), "what was set before stays set"
     with pytest.raises(td.errors.ProfileInvalid) as caught:
         td.Profile.from_text("version: 1\nnmae: x\n")

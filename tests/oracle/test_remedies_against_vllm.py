@@ -38,7 +38,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 def _words(folder: Path, settings: dict[str, Any]) -> tuple[str, ...]:
     profile = td.Profile.load(folder / profile_with(folder, settings))
-    return serve(profile.spec, tensor_parallel_size=1)[3:]  # without `vllm serve MODEL`
+    return serve(profile, tensor_parallel_size=1)[3:]  # without `vllm serve MODEL`
 
 
 @cache

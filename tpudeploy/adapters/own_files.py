@@ -42,7 +42,7 @@ def read_own_files(profile: Profile, project: Path | None) -> tuple[OwnFile, ...
 
 
 def _scripts(profile: Profile) -> Iterator[OwnFile]:
-    boot = profile.spec.boot
+    boot = profile.boot
     for key, paths in ((OwnKey.BEFORE, boot.before), (OwnKey.AFTER, boot.after)):
         for index, relative in enumerate(paths):
             path = f"boot.{key}.{index}"

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
 from pydantic import ValidationError
 
-from tpudeploy.config.diagnose import problem
+from tpudeploy.config.diagnose import in_order, problem
 from tpudeploy.config.keys import field_at, section_of
 from tpudeploy.config.nodes import MapNode, Path, find, key_location, plain_map
+from tpudeploy.config.python_tree import tree_of
 from tpudeploy.config.rules import violations
 from tpudeploy.config.rules.violation import Violation
 from tpudeploy.config.schema import ProfileSpec, Section
 from tpudeploy.config.topology import with_type
 from tpudeploy.config.translate import Finding, findings_of, translate
 from tpudeploy.domain.deployment import Json
-from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
+from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.engine import Engine
+from tpudeploy.domain.errors import ProfileInvalid
 
 _MOST_REPLICAS = 1000
 
@@ -29,7 +31,7 @@ def check(
     """Return the profile of a tree, or None, and what is wrong with it.
 
     `deleted` are the keys that a null removed. `engine` is that of the image, if more is known of it than its name and
-    tag tell.
+    tag tell. Nothing is remembered for the next profile: decision 78 in docs/decisions.md.
     """
     tree = with_type(tree)
     values = plain_map(tree)
@@ -43,14 +45,31 @@ def check(
     refused = {finding.path for finding in findings}
     problems = list(translate(findings, tree, deleted))
     problems += [
-        located(violation, tree)
+        locate(violation, tree)
         for violation in violations(rest, engine)
         if violation.is_key or violation.path not in refused
     ]
     return profile, problems
 
 
-def located(violation: Violation, tree: MapNode) -> Diagnostic:
+def invalid(subject: str, problems: Iterable[Diagnostic]) -> ProfileInvalid:
+    """Return the error about a profile with problems."""
+    diagnostics = in_order(problems)
+    count = len(errors_in(diagnostics))
+    noun = "problem" if count == 1 else "problems"
+    return ProfileInvalid(
+        f"{subject} has {count} {noun}",
+        hint="each has a code: tpudeploy explain CODE",
+        diagnostics=diagnostics,
+    )
+
+
+def invalid_section(form: type[Section], values: Mapping[str, object], refusal: ValidationError) -> ProfileInvalid:
+    """Return the error about a section that was made in Python."""
+    return invalid(f"The {form.__name__}", translate(tuple(findings_of(refusal)), tree_of(values), {}, form))
+
+
+def locate(violation: Violation, tree: MapNode) -> Diagnostic:
     """Return what a rule says with its place in a file."""
     find_place = key_location if violation.is_key else _value_location
     return problem(

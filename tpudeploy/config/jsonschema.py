@@ -66,7 +66,7 @@ def json_schema(form: type[Section] = ProfileSpec, title: str = "tpudeploy profi
     return {
         "$schema": _Draft7.schema_dialect,
         **({"$id": PROFILE_ID} if form is ProfileSpec else {}),
-        **schema,
         "title": title,
+        **schema,
         "definitions": {**definitions, "interpolated": _TEXT},
     }

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tpudeploy.config import codes
-from tpudeploy.config.check import check
+from tpudeploy.config.check import check, invalid
 from tpudeploy.config.compose import compose
-from tpudeploy.config.diagnose import in_order, problem
+from tpudeploy.config.credentials import credentials
+from tpudeploy.config.diagnose import in_order
 from tpudeploy.config.interpolate import Interpolation
 from tpudeploy.config.keys import fields_at
 from tpudeploy.config.layers import Layers, merge_all
 from tpudeploy.config.merge import without_nulls
-from tpudeploy.config.nodes import MapNode, Path, ScalarNode, is_null, walk
+from tpudeploy.config.nodes import MapNode, Path, is_null
 from tpudeploy.config.profile import LazyOrigins, Profile
 from tpudeploy.config.reader import Reader
 from tpudeploy.config.schema import ProfileSpec
-from tpudeploy.config.source import Source, decode
-from tpudeploy.config.tokens import tokens_in
+from tpudeploy.config.source import decode
 from tpudeploy.config.topology import with_type
 from tpudeploy.config.translate import unknown_key
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.config.withhold import has_withheld, with_stand_ins, withhold, without_text
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.engine import Engine
-from tpudeploy.domain.errors import ProfileInvalid
 
 # Without indentation, only a key of the top mapping can be there. Most profiles are written so.
 _KEY = re.compile(rb"^(name|version|extends)[ \t]*:", re.MULTILINE)
@@ -56,16 +55,16 @@ def parse(
     may_differ = any("$" in source.text or "\\" in source.text for source in layers.sources)
     if tree is not None and may_differ:
         tree = Interpolation(environment, layers.problems, trust).tree(tree)
-    layers.problems.extend(_credentials(layers.sources, tree if may_differ else None))
+    layers.problems.extend(credentials(layers.sources, tree if may_differ else None))
     if root is None or tree is None:
-        raise _invalid(path, without_text(layers.problems, layers.outside))
+        raise invalid(f"`{path}`", without_text(layers.problems, layers.outside))
     nulls = {} if tree is root else dict(_nulls(root))
     spec, problems = _check(tree, nulls, engine)
     problems = _without_outside(problems, tree, nulls, layers.outside, engine)
     diagnostics = in_order(without_text(_without_echoes(layers.problems, problems, whole=layers.whole), layers.outside))
     if spec is None or errors_in(diagnostics):
-        raise _invalid(path, diagnostics)
-    return Profile(spec=spec, origins=LazyOrigins(with_type(tree)), warnings=diagnostics, reader=reader)
+        raise invalid(f"`{path}`", diagnostics)
+    return Profile.from_keys(spec, origins=LazyOrigins(with_type(tree)), warnings=diagnostics, reader=reader)
 
 
 def _without_outside(
@@ -112,49 +111,6 @@ def _without_echoes(read: list[Diagnostic], checked: list[Diagnostic], *, whole:
         echoes = unread if diagnostic.severity is Severity.ERROR else wrong
         if diagnostic.location not in echoes and (whole or diagnostic.code not in codes.OF_ABSENCE):
             yield diagnostic
-
-
-def _invalid(path: str, problems: Iterable[Diagnostic]) -> ProfileInvalid:
-    diagnostics = in_order(problems)
-    count = len(errors_in(diagnostics))
-    noun = "problem" if count == 1 else "problems"
-    return ProfileInvalid(
-        f"`{path}` has {count} {noun}",
-        hint="each has a code: tpudeploy explain CODE",
-        diagnostics=diagnostics,
-    )
-
-
-def _credentials(sources: Iterable[Source], tree: MapNode | None) -> Iterator[Diagnostic]:
-    """Yield each credential at its place in a source; one that was escaped or filled in, at its value."""
-    marks: set[str] = set()
-    for source in sources:
-        for kind, start, end in tokens_in(source.text) if source.is_masked else ():
-            marks.add(_mark(source.text[start:end]))
-            yield _credential(kind, source.location_of(start, end), ())
-    for text, at, path, anywhere in _texts(tree) if tree else ():
-        for kind, start, end in tokens_in(text, anywhere=anywhere):
-            if _mark(text[start:end]) not in marks:
-                yield _credential(kind, at, path)
-
-
-def _credential(kind: str, at: Location, path: Path) -> Diagnostic:
-    hint = "revoke it if it was ever shared; keep it in Secret Manager and name it under `secrets`"
-    return problem(codes.CREDENTIAL, f"This looks like {kind}", at, path=path, hint=hint)
-
-
-def _mark(token: str) -> str:
-    """Return the first line: the others are indented in the file, but not in the value."""
-    return token.splitlines()[0]
-
-
-def _texts(root: MapNode) -> Iterator[tuple[str, Location, Path, bool]]:
-    """Yield each key and text with location and path, and whether a part of it is filled in, even inside a word."""
-    for path, node in walk(root):
-        if isinstance(node, ScalarNode) and isinstance(node.value, str):
-            yield node.value, node.at, path, node.reference is not None
-        elif isinstance(node, MapNode):
-            yield from ((key, entry.key, (*path, key), False) for key, entry in node.entries.items())
 
 
 def why_not_a_profile(name: str, content: bytes) -> str:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from pydantic import Field, PrivateAttr
+
+from tpudeploy.config.check import check, invalid
+from tpudeploy.config.credentials import credentials
+from tpudeploy.config.diagnose import in_order
+from tpudeploy.config.merge import without_nulls
 from tpudeploy.config.nodes import MapNode, ScalarNode, dotted, find, walk
+from tpudeploy.config.python_tree import tree_of
+from tpudeploy.config.reader import Reader
+from tpudeploy.config.schema import ProfileSpec
+from tpudeploy.config.schema.base import FormatVersion
+from tpudeploy.config.topology import with_type
 from tpudeploy.domain.deployment import AttributeOrigins, first_place
-from tpudeploy.domain.diagnostics import Diagnostic, Location
-
-if TYPE_CHECKING:
-    from tpudeploy.config.reader import Reader
-    from tpudeploy.config.schema import ProfileSpec  # importing it imports pydantic
+from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
 
 
 class LazyOrigins(AttributeOrigins):
@@ -71,19 +77,69 @@ class Joined(AttributeOrigins):
         return len({*self._lower, *self._upper})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """A profile. `spec` has the keys of the format; `spec.serving.model_fields_set` are those that the profile sets.
+class Profile(ProfileSpec):
+    """A valid profile: the keys of the format. `serving.model_fields_set` are those that the profile sets.
 
-    `origins` maps the dotted path of every leaf that is set, lists by index and as a whole, to the location of its
-    final value: in a file, an overlay, or `--set`. Other files that the profile names are read by its `reader`, under
-    the same restrictions as the profile itself.
+    Made in Python, it is checked by the rules of a file: `Profile(name=..., model=..., tpu=..., serving=...)` raises
+    `errors.ProfileInvalid` with every problem, each with the path of its key.
     """
 
-    spec: ProfileSpec
-    origins: Mapping[str, Location]
-    warnings: tuple[Diagnostic, ...]
-    reader: Reader | None = field(default=None, compare=False, repr=False)
+    version: FormatVersion = Field(default=1, description="Version of this format. Default: 1.", examples=[1])
+
+    _origins: AttributeOrigins | None = PrivateAttr(default=None)
+    _warnings: tuple[Diagnostic, ...] = PrivateAttr(default=())
+    _reader: Reader | None = PrivateAttr(default=None)
+
+    if not TYPE_CHECKING:  # for type checkers, the arguments are the keys
+
+        def __init__(self, **values: object) -> None:
+            tree = tree_of({"version": 1, **values})
+            spec, problems = check(without_nulls(tree), {})
+            diagnostics = in_order([*credentials((), tree), *problems])
+            if spec is None or errors_in(diagnostics):
+                raise invalid("The profile", diagnostics)
+            super().__init__(**{name: getattr(spec, name) for name in spec.model_fields_set})
+            self._origins, self._warnings = LazyOrigins(with_type(tree)), diagnostics
+
+        __init__.__pydantic_base_init__ = True  # what was validated is not passed to it once more
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another profile says the same, wherever it was written."""
+        return isinstance(other, Profile) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]  # mappings are among its values
+
+    @classmethod
+    def from_keys(
+        cls, spec: ProfileSpec, *, origins: AttributeOrigins, warnings: tuple[Diagnostic, ...], reader: Reader | None
+    ) -> Self:
+        """Return the profile of keys that were checked."""
+        profile = cls.model_construct(spec.model_fields_set, **spec.__dict__)
+        profile._origins, profile._warnings, profile._reader = origins, warnings, reader  # noqa: SLF001 - its own
+        return profile
+
+    def read_by(self, reader: Reader) -> Self:
+        """Return this profile, with other files that it names read by `reader`."""
+        return self.from_keys(self, origins=self.origins, warnings=self.warnings, reader=reader)
+
+    @property
+    def origins(self) -> AttributeOrigins:
+        """The location of the final value of every leaf that is set, in a file, an overlay, or `--set`, by its path.
+
+        Lists are there by index and as a whole.
+        """
+        assert self._origins is not None
+        return self._origins
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What to consider."""
+        return self._warnings
+
+    @property
+    def reader(self) -> Reader | None:
+        """What reads other files that the profile names, under the same restrictions as the profile itself."""
+        return self._reader
 
     def reference(self, path: str) -> str | None:
         """Return the source text with its `${env:NAME}` if a part of the value at `path` came from the environment."""

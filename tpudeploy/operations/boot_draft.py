@@ -41,7 +41,7 @@ def _draft(workspace: Workspace, readings: LogReadings, profile: Profile | None,
     def question(characters: int) -> str:
         return evidence(readings.readings[name], readings.texts[name], attributes, characters=characters)
 
-    return ask_for_draft(workspace, question, author, about=name, own=None if profile is None else profile.spec.name)
+    return ask_for_draft(workspace, question, author, about=name, own=None if profile is None else profile.name)
 
 
 def ask_for_draft(
@@ -60,15 +60,15 @@ def ask_for_draft(
     characters = min(_MOST, (length - tokens - _MARGIN) * _PER_TOKEN)
     if characters < _LEAST:
         return NoDraft(
-            because=f"{author.spec.name} reads {length} tokens: too few for the evidence.",
+            because=f"{author.name} reads {length} tokens: too few for the evidence.",
             hint="Ask one that reads more: --with PROFILE.",
         )
     try:
         answer = workspace.completion(author, question(characters), max_tokens=tokens)
     except (QueryFailed, CloudError) as error:
-        hint = "Ask one that serves: --with PROFILE." if own == author.spec.name else error.hint
+        hint = "Ask one that serves: --with PROFILE." if own == author.name else error.hint
         return NoDraft(because=error.message, hint=hint)
-    return Draft(log=about, by=author.spec.name, model=str(author.spec.model.id), text=answer.text.strip())
+    return Draft(log=about, by=author.name, model=str(author.model.id), text=answer.text.strip())
 
 
 def _context_length(author: Profile) -> int:

@@ -143,7 +143,7 @@ def logs(
     if profile is None:
         raise no_log()
     loaded = loading.profile(profile)
-    name = loaded.spec.name
+    name = loaded.name
     lines = workspace.boot_logs(name, on_unreadable=on_unreadable)
     machine_logs = {slice_name: "\n".join(each) for slice_name, each in lines.items()}
     readings = read(machine_logs, loaded, workspace.addresses(name), pins=workspace.adapters.pins.read())

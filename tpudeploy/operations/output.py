@@ -106,7 +106,7 @@ def output(workspace: Workspace, name: OneProfile | None = None, key: str | None
     if name is None:
         return _all_outputs(workspace)
     names = workspace.adapters.states.names
-    deployment = str(name) if loading.is_name(name) else loading.profile(name).spec.name
+    deployment = str(name) if loading.is_name(name) else loading.profile(name).name
     endpoint = workspace.endpoint(deployment)
     if endpoint is None:
         near = closest(deployment, (other for other in names() if workspace.endpoint(other) is not None))

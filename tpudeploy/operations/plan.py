@@ -196,7 +196,7 @@ def _judge(profiles: Iterable[Profile], pins: Pins) -> tuple[tuple[Profile, ...]
         try:
             valid.append(loading.judge(profile, pins))
         except ConfigError as error:
-            errors[profile.spec.name] = error
+            errors[profile.name] = error
     if errors and not valid:
         raise next(iter(errors.values()))
     return tuple(valid), errors
@@ -214,9 +214,9 @@ def _pins(workspace: Workspace, world: World, profiles: Iterable[Profile]) -> Pi
     pins = with_labels(adapters.pins.read(), written_digests(profiles), adapters.sources)
     unpinned = {}
     for profile in profiles:
-        missing = tuple(name for name in names(profile.spec) if pins.target_of(name) is None)
+        missing = tuple(name for name in names(profile) if pins.target_of(name) is None)
         if missing:
-            unpinned[profile.spec.name] = missing
+            unpinned[profile.name] = missing
     if not unpinned:
         return PinLookup(pins=pins, unknown={})
     states = [state for state in readable_states(world, list(unpinned))[0].values() if state is not None]

@@ -118,7 +118,7 @@ def status(
     else:
         all_of_them = statuses(adapters.world(), dict.fromkeys(adapters.states.names()))
     names = [each.name for each in all_of_them if each.is_visible]
-    visible = [profile for profile in loaded if profile.spec.name in names]
+    visible = [profile for profile in loaded if profile.name in names]
     return Status(
         emulated=adapters.is_emulated,
         deployments=all_of_them,

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
+from pydantic import ValidationError
+
 from tpudeploy import catalog
 from tpudeploy.config.scalars import Duration, Moment
-from tpudeploy.config.schema.base import Invalid
 from tpudeploy.config.schema.placement import PlacementSpec
-from tpudeploy.config.schema.read import read_section
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.hours import Hours
@@ -176,8 +176,8 @@ def _dearest(attributes: Attributes) -> float:
     paths = (*_PLACES, *_MORE_PLACES)
     tree = nested({path: attributes[path] for path in paths if path in attributes}).get("placement", {})
     try:
-        usd = dearest_price(read_section(PlacementSpec, tree), kind)
-    except Invalid:
+        usd = dearest_price(PlacementSpec.model_validate(tree), kind)
+    except ValidationError:
         return inf  # another version of tpudeploy applied it
     return inf if usd is None else usd * kind.chips
 

@@ -125,7 +125,7 @@ def resolve_without_script(
     lock: Pins = NONE,
 ) -> Deployment:
     """Return the deployment without its startup script, which is enough to size and check it, and faster."""
-    spec = profile.spec
+    spec = profile
     unnamed = _resolve_all_but_name(
         spec,
         project,
@@ -170,7 +170,7 @@ def _source_print(deployment: Deployment, profile: Profile, digests: Mapping[str
 
     places = replace(deployment, origins=profile.origins).origins_of(deployment.attributes)
     attributes = {path: value for (path, value), at in zip(deployment.attributes.items(), places, strict=True) if at}
-    replicas = profile.spec.replicas if "replicas" in profile.spec.model_fields_set else None
+    replicas = profile.replicas if "replicas" in profile.model_fields_set else None
     return text_print(json.dumps([attributes, digests, replicas], sort_keys=True))
 
 

@@ -337,7 +337,7 @@ def test_the_library_and_the_document_have_the_same_profile(tmp_path: Path, caps
         drafted = workspace.draft_profile(command=line)
     assert document == {**drafted.to_dict(), "file": str(tmp_path / "p.yaml")}
     assert (tmp_path / "p.yaml").read_text(encoding="utf-8") == drafted.profile
-    assert td.Profile.from_text(drafted.profile).spec.model.id == drafted.model
+    assert td.Profile.from_text(drafted.profile).model.id == drafted.model
 
 
 @pytest.mark.parametrize(

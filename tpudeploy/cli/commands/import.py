@@ -68,10 +68,10 @@ def _profile(where: Address, args: argparse.Namespace, context: Context) -> Prof
             hint=f"Name it: tpudeploy import '{where}' ID PROFILE\nOr generate it from the slice: -generate",
         )
     (profile,) = context.load([path], args)
-    if profile.spec.name != where.deployment:
+    if profile.name != where.deployment:
         raise ConfigError(
-            f"{path} is the profile of {profile.spec.name}, not of {where.deployment}.",
-            hint=f"Name {where.deployment}'s, or import to {profile.spec.name}[{where.replica}].",
+            f"{path} is the profile of {profile.name}, not of {where.deployment}.",
+            hint=f"Name {where.deployment}'s, or import to {profile.name}[{where.replica}].",
         )
     return profile
 

@@ -105,7 +105,7 @@ def _readings(profile: Profile | None, args: argparse.Namespace, context: Contex
     workspace = context.workspace([args.profile])
 
     def warn(slice_name: str, cause: CloudError) -> None:
-        where = workspace.addresses(profile.spec.name).get(slice_name, profile.spec.name)
+        where = workspace.addresses(profile.name).get(slice_name, profile.name)
         context.terminal.talk(f"Warning: the log of {where} ({slice_name}) cannot be read: {cause.message}")
 
     return workspace.logs(profile, on_unreadable=warn)
@@ -122,7 +122,7 @@ def _export(readings: LogReadings, profile: Profile | None, args: argparse.Names
     for number, name in enumerate(readings.texts, start=1):
         names[name] = f"machine-{number}"
     if profile is not None:
-        spec = profile.spec
+        spec = profile
         host = registry_host(spec.serving.image)
         names |= {spec.name: "DEPLOYMENT", spec.placement.project or "": "PROJECT", host: "REGISTRY"}
         engine = engine_of(spec.serving.image, context.workspace([args.profile]).adapters.pins.read())
@@ -153,7 +153,7 @@ def _follow(profile: Profile, args: argparse.Namespace, context: Context) -> Non
 
     workspace, before = context.workspace([args.profile]), dict[str, tuple[str, ...]]()
     while True:
-        logs, addresses = workspace.boot_logs(profile.spec.name), workspace.addresses(profile.spec.name)
+        logs, addresses = workspace.boot_logs(profile.name), workspace.addresses(profile.name)
         for name, lines in logs.items():
             for line in new_lines(before.get(name, ()), lines):
                 if args.json:

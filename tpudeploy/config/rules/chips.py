@@ -177,11 +177,11 @@ def parallelism(server: Server) -> Iterator[Violation]:
     slice_type = catalog.accelerator_type(server.profile.tpu.type)
     tensor, data = server.profile.serving.tensor_parallel_size, server.profile.serving.data_parallel_size
     stages = dict(_stages(server))
+    factors = _factors(tensor, data, stages)
     # Without any size, one rank has the slice. `engine_values` reports a number of stages below 1.
-    if slice_type is None or not (tensor or data or stages) or any(size < 1 for size, _ in stages.values()):
+    if slice_type is None or not factors or min(size for size, _ in factors.values()) < 1:
         return
     devices, noun = slice_type.devices, slice_type.device_noun
-    factors = _factors(tensor, data, stages)
     _, path = next(iter(factors.values()))
     used = prod(size for size, _ in factors.values())
     product = " x ".join(f"{key} {size}" for key, (size, _) in factors.items())

@@ -5,7 +5,7 @@ Why: decision 7 in docs/decisions.md.
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -15,6 +15,7 @@ from pydantic import (
     PlainValidator,
     Strict,
     Tag,
+    ValidationError,
     WithJsonSchema,
 )
 from pydantic_core import PydanticCustomError, PydanticKnownError, core_schema
@@ -42,6 +43,18 @@ class Section(BaseModel):
     """A mapping of the profile. It refuses unknown keys and values of other types, and it is immutable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    if not TYPE_CHECKING:  # for type checkers, the arguments are the keys
+
+        def __init__(self, **values: object) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as refusal:
+                from tpudeploy.config.check import invalid_section  # it knows all sections
+
+                raise invalid_section(type(self), values, refusal) from None
+
+        __init__.__pydantic_base_init__ = True  # sections inside another one are validated by that
 
 
 def _refusal(kind: str, looks: str = "") -> PydanticCustomError:

@@ -9,6 +9,8 @@ from tpudeploy.config.schema.base import EndTime, Form, Items, RunHours, Section
 
 
 class LifecycleSpec(Section):
+    """How a deployment changes, and when it ends."""
+
     prevent_destroy: bool = Field(
         default=False, description="true: destroy and replace are refused. Default: false. Source: Terraform's word."
     )
@@ -74,6 +76,8 @@ class LifecycleSpec(Section):
 
 
 class BudgetSpec(Section):
+    """What a deployment may cost at list price."""
+
     day: float | None = Field(
         default=None,
         ge=0,
@@ -90,6 +94,8 @@ class BudgetSpec(Section):
 
 
 class HealthSpec(Section):
+    """When a deployment counts as serving."""
+
     timeout: Time = Field(
         default=Duration.parse("45m"),
         description="The longest time from the grant until the server serves; a slower slice is kept, not "
@@ -111,6 +117,8 @@ Script = Annotated[str, Form(r"[^\x00-\x1f\x7f]*\.sh", "parts/agent.sh: a path t
 
 
 class BootSpec(Section):
+    """Your own scripts for the machine."""
+
     before: Items[Script] = Field(
         default=(),
         description="Scripts to run before the image and the weights are fetched: paths relative to this file. Bash "

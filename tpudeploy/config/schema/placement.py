@@ -16,6 +16,8 @@ def _type_or_topology(schema: dict[str, Any]) -> None:
 
 
 class TpuSpec(Section):
+    """The slice."""
+
     model_config = ConfigDict(json_schema_extra=_type_or_topology)
 
     # A plain string: the catalogue knows the names, so that a new generation is one row there and nothing here.
@@ -79,6 +81,8 @@ Zones = Annotated[
 
 
 class NetworkSpec(Section):
+    """How the VM is connected."""
+
     network: ResourceName = Field(
         default="default", description="VPC network. Default: default. Source: Cloud TPU's `networkConfig.network`."
     )
@@ -99,6 +103,8 @@ class NetworkSpec(Section):
 
 
 class PlacementSpec(Section):
+    """Where a slice can run, and how it is requested."""
+
     project: Project | None = Field(
         default=None,
         description="Google Cloud project. Default: GOOGLE_CLOUD_PROJECT, then the credentials' own; only cloud "

@@ -8,6 +8,8 @@ from tpudeploy.config.schema.base import Form, Section, Text, Time
 
 
 class ScaleSpec(Section):
+    """The bounds within which the number of replicas follows the load."""
+
     min: int = Field(
         default=1,
         ge=1,
@@ -51,6 +53,8 @@ Address = Annotated[str, Form(rf"{_BYTE}(?:\.{_BYTE}){{3}}", "10.0.0.5")]
 
 
 class RouterSpec(Section):
+    """The router in front of the replicas."""
+
     kind: Literal["smg", "haproxy", "envoy"] = Field(
         description="The router. smg picks a replica by its cached prefixes and its load, haproxy and envoy by its "
         "open requests. Required.",

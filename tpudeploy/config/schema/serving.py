@@ -27,6 +27,8 @@ Revision = Annotated[str, Form(r"[A-Za-z0-9][\w./-]{0,254}", "main, or a commit'
 
 
 class ModelSpec(Section):
+    """The model to serve."""
+
     id: ModelId = Field(
         description="The model's name for clients: a Hugging Face id, or a gs:// prefix or absolute path of the "
         "weights. Required. Source: the first argument of `vllm serve`.",

@@ -169,7 +169,7 @@ class _Command:
 
         args, context = self._args, self._context.unstopped()
         workspace = context.workspace(args.runs, lock_timeout=args.lock_timeout)
-        name = self._arms.base.spec.name
+        name = self._arms.base.name
 
         def show(event: events.Event) -> None:
             if isinstance(event, events.ChangeStarted):

@@ -119,7 +119,7 @@ class AbTests:
             id=f"{PREFIX}{records.new_id(now)}",
             began_at=now,
             version=VERSION,
-            deployment=profiles.base.spec.name,
+            deployment=profiles.base.name,
             path=profiles.path,
             file=file,
             line=origin.line if origin is not None and origin.file == file else None,
@@ -367,8 +367,7 @@ def _where(base: Deployment, machine: Attempt, replicas: int) -> str:
 
 def _slice_gone(profile: Profile, turn: Turn) -> StalePlan:
     return StalePlan(
-        f"The slice of {profile.spec.name} was taken away while arm {turn.side} was measured: that repeat does not "
-        "count.",
+        f"The slice of {profile.name} was taken away while arm {turn.side} was measured: that repeat does not count.",
         hint="Run `tpudeploy apply` for another slice, then resume the A/B.",
     )
 

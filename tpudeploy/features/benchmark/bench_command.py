@@ -90,7 +90,7 @@ def _measure(args: argparse.Namespace, context: Context) -> int:
     workspace = context.workspace(args.words)
     profile = context.load(args.words, args)[0] if args.words else None
     indexes = () if profile is None else workspace.replica_indexes(profile)
-    has_router = profile is not None and "router" in (workspace.endpoint(profile.spec.name) or {})
+    has_router = profile is not None and "router" in (workspace.endpoint(profile.name) or {})
     if len(indexes) <= 1 or has_router or args.replica is not None or args.resume is not None:
         result = _run(args, context, workspace, profile, args.replica)
         show(result, context)
@@ -108,7 +108,7 @@ def _measure_each(
 
     runs = []
     for index in indexes:
-        context.terminal.talk(f"{address(profile.spec.name, index)}:")
+        context.terminal.talk(f"{address(profile.name, index)}:")
         try:
             result = _run(args, context, workspace, profile, index)
         except QueryFailed as error:

@@ -275,7 +275,7 @@ def bench_report(
         points=operating_points(run),
         comparison=comparison,
         details=() if loaded is None else workspace.details(loaded).details,
-        timelines=() if loaded is None else workspace.timelines(loaded.spec.name),
+        timelines=() if loaded is None else workspace.timelines(loaded.name),
     )
     return write_files(
         {path: page(report), path.with_suffix(".csv"): to_csv(runs), path.with_suffix(".vl.json"): to_vega_lite(runs)},

@@ -116,7 +116,7 @@ def _row(
         profile = loading.profile(one)
     except ConfigError as error:
         return _refused_row(file, error)
-    model, name = profile.spec.model.id, profile.spec.name
+    model, name = profile.model.id, profile.name
     try:
         answer = recommended(profile, workload, runs, pins, takes_emulated=takes_emulated)
     except (ConfigError, UsageError) as error:

@@ -178,7 +178,7 @@ def _profile_for(profile: Checked, choice: Choice, pins: Pins) -> str:
     deployment = sized(changed, pins)
     sentence = deployment_support(deployment).sentence
     text = f"# {sentence}.\n" if sentence else ""
-    text += view(changed.spec.name, deployment)
+    text += view(changed.name, deployment)
     if choice.basis is Basis.BY_OTHERS:
         text = f"# Measured by others: {choice.source}. Their flags aren't stated.\n{text}"
     if choice.is_emulated:

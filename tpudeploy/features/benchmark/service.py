@@ -80,7 +80,7 @@ class Benchmarks:
 
     def replica(self, profile: Profile, index: int) -> str:
         """Return the address of a profile's replica. Raise `errors.UsageError` if there are not as many."""
-        name, indexes = profile.spec.name, self._workspace.replica_indexes(profile)
+        name, indexes = profile.name, self._workspace.replica_indexes(profile)
         if index not in indexes:
             addresses = ", ".join(address(name, each) for each in indexes)
             raise UsageError(f"{name} has no replica {index}.", hint=f"There are: {addresses}.")
@@ -266,7 +266,7 @@ class Benchmarks:
 
     def with_start(self, profile: Profile, run: Run) -> Run:
         """Return the run with the start of its server, and store it. The log has all of it only after the run."""
-        attempt = serving_attempt(self._workspace.adapters.states.read(profile.spec.name).state)
+        attempt = serving_attempt(self._workspace.adapters.states.read(profile.name).state)
         if run.start is not None or attempt is None:
             return run
         try:

@@ -24,7 +24,7 @@ from tpudeploy.text.paint import Paint
 def _measure_in_background(call: ToolCall) -> Document:
     """Start to measure a deployment, and return the operation to poll. Raise what stops it before the first cell."""
     server_session, (path,) = call.session, call.paths
-    clock, name = server_session.project.clock(), call.opened.profile.spec.name
+    clock, name = server_session.project.clock(), call.opened.profile.name
     stops = Stops(clock.stop)
 
     def work(tell: EmitEvent) -> OperationOutcome:

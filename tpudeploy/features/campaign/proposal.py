@@ -319,7 +319,7 @@ def _candidate(combination: Combination, base: Profile, lane: str, campaign: str
 
 
 def _server(candidate: _Candidate, grid: CampaignGrid, label: str) -> CampaignServer:
-    deployment, spec = candidate.deployment, candidate.profile.spec
+    deployment, spec = candidate.deployment, candidate.profile
     budget = deployment.budget
     start = budget.start if isinstance(budget, HbmBudget) else None
     able: list[Point] = []
@@ -396,9 +396,7 @@ def _lane_names(grid: CampaignGrid, base: Profile) -> Mapping[tuple[tuple[str, s
     for combination in grid.combinations:
         if combination.slice_values in names:
             continue
-        slice_type = (
-            text_of(combination.values.get("tpu.type")) if "tpu.type" in combination.values else base.spec.tpu.type
-        )
+        slice_type = text_of(combination.values.get("tpu.type")) if "tpu.type" in combination.values else base.tpu.type
         name = re.sub("[^a-z0-9-]", "-", f"{grid.spec.name}-{slice_type or 'slice'}".lower())[:37].rstrip("-")
         same = sum(each == name or each.startswith(f"{name}-x") for each in names.values())
         names[combination.slice_values] = f"{name}-x{same + 1}" if same else name

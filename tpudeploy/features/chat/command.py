@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
         answer(conversation, read_prompt("-", context))
         return exits.SUCCESS
-    context.terminal.data(f"{args.model or profile.spec.model.id}. /help lists commands, Ctrl-D ends.")
+    context.terminal.data(f"{args.model or profile.model.id}. /help lists commands, Ctrl-D ends.")
     _converse(conversation, answer, context)
     return exits.SUCCESS
 
@@ -155,7 +155,7 @@ def _only_profile(context: Context) -> str:
             profile = context.read(path, AS_WRITTEN)
         except ConfigError:
             continue
-        if context.workspace([path]).endpoint(profile.spec.name) is not None:
+        if context.workspace([path]).endpoint(profile.name) is not None:
             names.append(path)
     if len(names) == 1:
         return names[0]

@@ -93,7 +93,7 @@ def cost(
     from tpudeploy.reconcile.spend import charges, with_own_ends
 
     _check_grouping(group_by)
-    chosen = {profile.spec.name for profile in loading.profiles(profiles)}
+    chosen = {profile.name for profile in loading.profiles(profiles)}
     now = workspace.adapters.clock.now()
     states = workspace.states()
     every = charges(workspace.adapters.states.ledger(), states, now)

@@ -84,5 +84,5 @@ def _profiles_with_a_state(workspace: Workspace, args: argparse.Namespace, conte
     for path in paths:
         with suppress(ConfigError):
             profile = context.read(path.name, args)
-            if profile.spec.name in names:
+            if profile.name in names:
                 yield profile

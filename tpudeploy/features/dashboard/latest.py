@@ -70,7 +70,7 @@ class Documents:
                 "events": list(self._events),
                 "now": time.time(),
                 "profiles": [Path(name_of(profile)).name for profile in self._profiles],
-                "profile_names": [profile.spec.name for profile in self._profiles],
+                "profile_names": [profile.name for profile in self._profiles],
             }
 
     def load(self) -> Mapping[str, Any]:
@@ -102,7 +102,7 @@ class Documents:
 
     def profile(self, name: str) -> Profile | None:
         """Return the profile of a deployment, or None where the dashboard was given none."""
-        return next((profile for profile in self._profiles if profile.spec.name == name), None)
+        return next((profile for profile in self._profiles if profile.name == name), None)
 
     def _run(self) -> None:
         planned_at = loaded_at = float("-inf")

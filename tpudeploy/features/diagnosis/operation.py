@@ -100,7 +100,7 @@ def diagnose(
         raise UsageError("There is no model to ask.", hint="Name a deployment that serves: --with PROFILE.")
     servers = () if deployment is None or texts is not None else _examinations(workspace, deployment, window_seconds)
     readings, log_error = _readings(workspace, deployment, texts, may_lack=any(not each.silent for each in servers))
-    changes = () if deployment is None else _changes(workspace, deployment.spec.name)
+    changes = () if deployment is None else _changes(workspace, deployment.name)
     request = DraftRequest(
         profile=deployment,
         author=author,
@@ -168,7 +168,7 @@ def _runbook(request: DraftRequest, draft: Draft | NoDraft | None, *, at: float)
         for name, log in request.silent.readings.items()
         if log.cause is not None and not log.is_serving
     }
-    name = (request.profile or request.author).spec.name
+    name = (request.profile or request.author).name
     return runbook(name, request.servers, request.changes, causes, draft, at=at)
 
 
@@ -248,7 +248,7 @@ def _runbook_draft(workspace: Workspace, profile: Profile, request: DraftRequest
     from tpudeploy.operations.boot_draft import ask_for_draft
 
     attributes = sized(profile, workspace.adapters.pins.read()).attributes
-    spec = profile.spec
+    spec = profile
     names = {
         str(spec.placement.project or workspace.adapters.known_project or ""): "PROJECT",
         str(spec.placement.service_account or ""): "SERVICE-ACCOUNT",

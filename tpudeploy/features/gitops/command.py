@@ -182,7 +182,7 @@ def drift(args: argparse.Namespace, context: Context, run: PipelineRun) -> int:
 def _never_applied(run: PipelineRun, loaded: LoadedProfiles, unknown: Collection[str]) -> list[str]:
     """Return a sentence about the profiles that have no state, so that nothing of them can have drifted."""
     with_state = {*run.workspace.adapters.states.names(), *unknown}
-    sentence = never_applied([each.spec.name for each in loaded.valid if each.spec.name not in with_state])
+    sentence = never_applied([each.name for each in loaded.valid if each.name not in with_state])
     return [sentence] if sentence else []
 
 

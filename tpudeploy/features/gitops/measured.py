@@ -73,7 +73,7 @@ def ab(args: argparse.Namespace, context: Context, run: PipelineRun) -> int:
     return _publish(
         run,
         context,
-        Measurement(verb="ab", deployment=profile.spec.name, result=result, summary=summary, exit_code=code),
+        Measurement(verb="ab", deployment=profile.name, result=result, summary=summary, exit_code=code),
     )
 
 
@@ -97,7 +97,7 @@ def bench(args: argparse.Namespace, context: Context, run: PipelineRun) -> int:
     return _publish(
         run,
         context,
-        Measurement(verb="bench", deployment=profile.spec.name, result=trend, summary=summary, exit_code=code),
+        Measurement(verb="bench", deployment=profile.name, result=trend, summary=summary, exit_code=code),
     )
 
 

@@ -356,7 +356,7 @@ def orphans(
     """
     if invalid:
         return ()
-    profile_names = {p.spec.name for p in profiles}
+    profile_names = {p.name for p in profiles}
     return tuple(name for name in workspace.adapters.states.names() if name not in profile_names)
 
 
@@ -401,7 +401,7 @@ def report(
         mark = Marker(about="drift", label=name, goals={})
         body = f"{approval.dumps(mark)}\n{issue.body(drift_of_one)}"
         forge.report(_is_same_text(mark), LABEL, issue.title(drift_of_one), body)
-    well_names = {p.spec.name for p in profiles} - drifted_by_name.keys() - set(unknown)
+    well_names = {p.name for p in profiles} - drifted_by_name.keys() - set(unknown)
     for open_ in forge.issues(LABEL):
         mark_of_issue = approval.loads(open_.body)
         if mark_of_issue is not None and mark_of_issue.about == "drift" and mark_of_issue.label in well_names:

@@ -115,7 +115,7 @@ def _shipped(name: str) -> DraftedProfile:
     if name not in texts:
         raise UsageError(f"There is no shipped profile `{name}`.", hint=choice_hint(name, texts))
     text = with_end(texts[name])
-    spec = Profile.from_text(text).spec
+    spec = Profile.from_text(text)
     return DraftedProfile(
         name=spec.name, model=spec.model.id, accelerator_type=spec.tpu.type, profile=text, not_carried_over=()
     )

@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     path = args.profile or _only_profile(args, context)
     (profile,) = context.load([path], args)
-    output = context.folder / (args.output or f"{profile.spec.name}-support.tar.gz")
+    output = context.folder / (args.output or f"{profile.name}-support.tar.gz")
     show(context.workspace([path]).support_bundle(profile, output, anonymous=args.anonymous), context)
     context.terminal.explain("Read it before you send it: a text can hold what no rule recognizes.")
     return exits.SUCCESS
@@ -37,7 +37,7 @@ def _only_profile(args: argparse.Namespace, context: Context) -> str:
     paths = context.expand_folders(["."])
     if len(paths) == 1:
         return paths[0]
-    names = {path: context.read(path, args).spec.name for path in paths}
+    names = {path: context.read(path, args).name for path in paths}
     deployed = {state.deployment for state in context.workspace(paths).states()}
     of_states = [path for path, name in names.items() if name in deployed]
     if len(of_states) == 1:

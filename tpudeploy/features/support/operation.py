@@ -47,7 +47,7 @@ def support_bundle(
     from tpudeploy.adapters.state.disk import Folder
 
     loaded = loading.profile(profile)
-    name = loaded.spec.name
+    name = loaded.name
     here = workspace.adapters.folder
     path = here / (output or f"{name}-support.tar.gz")
     taken = UsageError(f"{path} exists.", hint="Name a file that doesn't exist yet: -o FILE.")
@@ -55,7 +55,7 @@ def support_bundle(
         raise taken
     texts = {file: _text_of(read) for file, read in _readers(workspace, loaded).items()}
     names = {**_names(workspace, loaded), **(_operators(texts) if anonymous else {})}
-    content = archive(f"{name}-support", redacted(texts, names, loaded.spec.serving.env))
+    content = archive(f"{name}-support", redacted(texts, names, loaded.serving.env))
     try:
         is_new = Folder.for_file(path, here=here).create(path.name, content, is_private=True)
     except OSError as cause:
@@ -69,7 +69,7 @@ def _readers(workspace: Workspace, profile: Profile) -> Mapping[str, Callable[[]
     """Return what reads each file of the archive."""
     import json
 
-    name = profile.spec.name
+    name = profile.name
 
     def document(value: Mapping[str, object]) -> str:
         return json.dumps(value, indent=2, ensure_ascii=False, default=str)
@@ -115,7 +115,7 @@ def _versions() -> str:
 
 def _names(workspace: Workspace, profile: Profile) -> dict[str, str]:
     """Return the names of the operator's own things, with what the archive calls them."""
-    placement, spec = profile.spec.placement, profile.spec
+    placement = profile.placement
     own = {
         str(placement.project or ""): "PROJECT",
         _text_of(lambda: workspace.adapters.project() or ""): "PROJECT",
@@ -124,8 +124,8 @@ def _names(workspace: Workspace, profile: Profile) -> dict[str, str]:
         str(placement.network.network or ""): "NETWORK",
         str(placement.network.subnetwork or ""): "SUBNETWORK",
         **{str(value): "LABEL" for value in placement.labels.values()},
-        **{str(secret): "SECRET-NAME" for secret in spec.secrets.values()},
-        **{str(value): "VALUE" for value in spec.serving.env.values() if len(str(value)) >= _LONG},
+        **{str(secret): "SECRET-NAME" for secret in profile.secrets.values()},
+        **{str(value): "VALUE" for value in profile.serving.env.values() if len(str(value)) >= _LONG},
     }
     return {text: name for text, name in own.items() if len(text) > 1 and text.lower() not in _PLAIN_WORDS}
 

@@ -239,7 +239,7 @@ class Tunings:
         `Workspace.apply` do; the same call continues.
         """
         callbacks = listener or TuneListener()
-        with self.holding(profile.spec.name, callbacks.on_event) as lock:
+        with self.holding(profile.name, callbacks.on_event) as lock:
             tuning = self.tuning(profile, request)
             try:
                 tuning = self._run(tuning, profile, lock, callbacks.renewing(lock), reset=reset)
@@ -276,7 +276,7 @@ class Tunings:
             message = f"{names} was edited. This tuning continues with the profile as it was when it began."
             hint = "Undo the edit before you continue it: the edited profile has a tuning of its own."
             now = self._workspace.adapters.clock.now()
-            listener.on_event(Warned(at=now, address=profile.spec.name, message=message, hint=hint))
+            listener.on_event(Warned(at=now, address=profile.name, message=message, hint=hint))
         return bool(names)
 
     def bring_back(self, tuning: Tuning, profile: Profile, *, on_event: Callable[[Event], None] | None = None) -> None:
