@@ -148,15 +148,30 @@ class Context:
 
         Settings can only remove trust, because the author of a profile may also write them.
         """
-        return not self.trust.is_trusted or self._settings_of(self._project([file])).untrusted
+        from tpudeploy.adapters.project import folder_of
+
+        return not self._is_trusted(folder_of(self.folder, [file]))
+
+    def _is_trusted(self, project: Path) -> bool:
+        """Return whether neither the command nor the settings of a project, or those above it, remove the trust."""
+        from tpudeploy.adapters.project import folders_with_settings
+
+        folders = (project, *folders_with_settings(project))
+        return self.trust.is_trusted and not any(self._settings_of(folder).untrusted for folder in folders)
 
     def _project(self, profiles: Sequence[Path]) -> Path:
-        """Return the project of these profiles. Raise `errors.UsageError` for two."""
-        from tpudeploy.adapters.project import folder_of
+        """Return the project of these profiles. Raise `errors.UsageError` for two.
+
+        That of an untrusted one is within the budgets above it, unless the operator says where the states are.
+        """
+        from tpudeploy.adapters.project import folder_of, limited_project
+        from tpudeploy.config.settings import variable
 
         folders = frozenset(profile.parent for profile in profiles)
         if folders not in self.opened.projects:
-            self.opened.projects[folders] = folder_of(self.folder, profiles)
+            project = folder_of(self.folder, profiles)
+            is_free = bool(self.backend or os.environ.get(variable("backend"))) or self._is_trusted(project)
+            self.opened.projects[folders] = project if is_free else limited_project(project)
         return self.opened.projects[folders]
 
     def _settings_of(self, project: Path, backend: str = "") -> Settings:
@@ -240,16 +255,22 @@ def _read_settings(folder: Path, backend: str | None, *, is_trusted: bool) -> Se
         raise ConfigError(f"`{FILE}` is a link that leads out of the project, to no valid settings.") from None
     is_from_file = own.origins.get("backend", "").startswith(f"{FILE}:")
     if is_from_file and own.backend is not None and not (is_trusted and not own.untrusted):
-        _check_inside(folder, own.backend)
+        _check_backend(folder, own.backend)
     return own
 
 
-def _check_inside(folder: Path, backend: str) -> None:
-    """Raise `errors.ConfigError` if the settings of an untrusted project name a folder outside of it."""
+def _check_backend(folder: Path, backend: str) -> None:
+    """Raise `errors.ConfigError` if the settings of an untrusted project name a folder outside or leave a budget."""
     from tpudeploy.adapters.files import is_inside
+    from tpudeploy.adapters.project import BUDGETS, STATES, has_budget
     from tpudeploy.config.settings import FILE
     from tpudeploy.domain.errors import ConfigError
 
+    if has_budget(folder / STATES) and os.path.normpath(folder / backend) != os.path.normpath(folder / STATES):
+        raise ConfigError(
+            f"The backend in `{FILE}` would leave the budget in {STATES}/{BUDGETS}, and this project is untrusted.",
+            hint="Name it yourself: --backend DIR, or TPUDEPLOY_BACKEND.",
+        )
     if not backend.startswith("gs://") and not is_inside(folder, str(folder / backend)):
         raise ConfigError(
             f"The backend in `{FILE}` lies outside the project, which is untrusted.",

@@ -78,13 +78,13 @@ def effects(change: Change, now: float, *, starts: bool = False) -> ChangeEffect
     )
 
 
-def worst_case(plan: Plan) -> float:
-    """Return the most USD that the deployments with a looser key cost until their ends; infinite if unknown.
+def worst_cases(plan: Plan) -> Mapping[str, float]:
+    """Return the most USD that each deployment with a looser key costs until its end; infinite if unknown.
 
-    Each of their slices counts at the most expensive place, as many as scaling may add.
+    Each of its slices counts at the most expensive place, as many as scaling may add.
     """
     looser = {each.change.deployment: each for each in plan_effects(plan) if each.loosens}
-    return sum(_worst_case_of(goal, looser[goal.name]) for goal in plan.goals if goal.name in looser)
+    return {goal.name: _worst_case_of(goal, looser[goal.name]) for goal in plan.goals if goal.name in looser}
 
 
 def _worst_case_of(goal: Goal, one: ChangeEffects) -> float:

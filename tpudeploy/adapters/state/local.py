@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from tpudeploy.adapters.project import BUDGETS
 from tpudeploy.adapters.state import disk, holder, stored
 from tpudeploy.domain import errors
 from tpudeploy.domain.history import HistoryEntry
@@ -25,7 +26,6 @@ from tpudeploy.serialization import capacity_history, ledger, statefile
 # What is read and kept of the zone history: its last 1,500 to 3,000 entries, which take 20 ms of CPU once a run.
 _HISTORY_BYTES = 512 * 1024
 _OUTBOX = "outbox.json"
-BUDGETS = "budgets.yaml"  # which a person writes
 _OWN_FILES = f"zones*.jsonl\nledger*.jsonl\n{_OUTBOX}\n.gitignore"  # that git ignores in a folder of the user
 _MAX_EARLIER = 10  # earlier states of a deployment: a hunt writes 10 in a few minutes, a user's command writes one
 

@@ -7,13 +7,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tpudeploy.adapters.files import read_file
+from tpudeploy.adapters.project import absolute
 from tpudeploy.cli.context import Context, OpenedProjects
 from tpudeploy.config.reader import MAX_BYTES
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.features.agents.spending import ServerSpending
 from tpudeploy.loading import Profile, is_name
-from tpudeploy.ports import Clock
+from tpudeploy.ports import Clock, StateBackend
 from tpudeploy.workspace import Workspace
 
 _ENDINGS = {".yaml", ".yml"}
@@ -25,6 +28,18 @@ _VERSION, _MODEL = re.compile(rb"^version:", re.MULTILINE), re.compile(rb"^(?:mo
 def with_values(sets: Sequence[str]) -> argparse.Namespace:
     """Return the options of a profile with these values and without overlays."""
     return argparse.Namespace(overlays=[], sets=list(sets))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A project folder, and where its states are."""
+
+    folder: Path
+    states: str
+
+
+def _place_of(workspace: Workspace) -> Place:
+    return Place(folder=absolute(workspace.adapters.folder), states=workspace.adapters.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +60,34 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A server's folder. `clock` creates a clock for each call, because stopping a run stops its clock for good."""
+    """A server's folder. `clock` creates a clock for each call, because stopping a run stops its clock for good.
+
+    `place` is where its states have to be, and `guard` counts what is written there; None for a server that only reads.
+    """
 
     context: Context
     clock: Callable[[], Clock]
+    place: Place | None = None
+    guard: Callable[[StateBackend, bool], StateBackend] | None = None
 
     def untrusted(self) -> Project:
         """Return the same project with profiles that are not trusted: an agent writes them, and names values."""
         trust = replace(self.context.trust, is_trusted=False)
         return replace(self, context=replace(self.context, trust=trust, opened=OpenedProjects()))
+
+    def fixed(self, spending: ServerSpending) -> Project:
+        """Return the same project, which keeps the states and budgets of now. `spending` counts what is requested."""
+        with self._context() as context:
+            workspace = context.workspace()
+            states = workspace.adapters.states
+            # What is in a bucket is not for whoever writes the files here to change.
+            budgets = None if states.is_shared else states.budgets()
+            place = _place_of(workspace)
+
+        def guard(states: StateBackend, is_limited: bool) -> StateBackend:
+            return spending.guard(states, budgets, is_limited=is_limited)
+
+        return replace(self, place=place, guard=guard)
 
     @contextmanager
     def opened(self, *words: str, takes_names: bool = False, sets: Sequence[str] = ()) -> Iterator[Opened]:
@@ -67,18 +101,35 @@ class Project:
         profile_paths = self.expand_folders([word for word in words if word not in names])
         with self._context() as context:
             profiles = tuple(context.load(profile_paths, with_values(sets)))
-            workspace = context.workspace(profile_paths)
+            workspace = self._checked(context.workspace(profile_paths))
             yield Opened(context=context, workspace=workspace, profiles=profiles, names=names)
 
     @contextmanager
-    def workspace(self, words: Sequence[str], *, backend: str, clock: Clock) -> Iterator[Workspace]:
+    def workspace(
+        self, words: Sequence[str], *, backend: str, clock: Clock, is_limited: bool = True
+    ) -> Iterator[Workspace]:
         """Open the workspace of these profiles, with their current contents. Stopping `clock` ends a run in it.
 
-        `backend` is where the states are, unless the server was started with another one.
+        `backend` is where the states are, unless the server was started with another one. A run that is not
+        `is_limited` is one that a person approved whatever it costs.
         """
         profile_paths = self.expand_folders([word for word in words if not self._is_deployment(word)])
         with self._context(clock) as context:
-            yield context.workspace(profile_paths, backend=backend)
+            workspace = self._checked(context.workspace(profile_paths, backend=backend))
+            if self.guard is not None:
+                workspace.adapters.states = self.guard(workspace.adapters.states, is_limited)
+            yield workspace
+
+    def _checked(self, workspace: Workspace) -> Workspace:
+        """Return the workspace of a call. Raise `errors.UsageError` if its states are not those of the server."""
+        place = _place_of(workspace)
+        if self.place is not None and place != self.place:
+            raise UsageError(
+                f"This server works with the states in {self.place.states}, and these profiles have theirs in "
+                f"{place.states}. Nothing was done.",
+                hint=f"Settings or states in {place.folder} say so. Remove them, or let a person start a server there.",
+            )
+        return workspace
 
     @contextmanager
     def _context(self, clock: Clock | None = None) -> Iterator[Context]:

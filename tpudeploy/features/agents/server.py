@@ -48,6 +48,8 @@ def server(session: AgentSession, *, allow_writes: bool) -> AgentServer:
         yield session
 
     session.allow_writes = allow_writes
+    if allow_writes:
+        session.fix_place()
     tools = {tool.name: tool for tool in (*READING, *(WRITING if allow_writes else ()))}
     session.accesses = {tool.name: tool.access for tool in tools.values()}
     others = [

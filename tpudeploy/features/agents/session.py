@@ -12,8 +12,9 @@ from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.features.agents.operation import Operations
 from tpudeploy.features.agents.plans import EntryStore, HasId, Plans, StoredPlan
 from tpudeploy.features.agents.project import Project
+from tpudeploy.features.agents.spending import ServerSpending
 from tpudeploy.operations.declaration import Access
-from tpudeploy.planning.effects import worst_case
+from tpudeploy.planning.effects import worst_cases
 
 E = TypeVar("E", bound=HasId)
 
@@ -45,6 +46,7 @@ class AgentSession:
         self.accesses: Mapping[str, Access] = {}  # of the tools that the server offers, by their names
         self._began = project.clock().now()
         self._bought = BoughtNames()
+        self.spending = ServerSpending(max_cost, project.clock())
         self.project = project.untrusted()  # because agents write the profiles
         self.plans = Plans()
         self._stores: dict[type, EntryStore[Any]] = {}
@@ -54,6 +56,10 @@ class AgentSession:
     def buys_freely(self) -> bool:
         """Whether an agent may request slices without a person's yes, below the ceiling."""
         return self.allow_writes and self.max_cost is not None
+
+    def fix_place(self) -> None:
+        """Keep the states and the budgets where they are now, because agents may write settings too."""
+        self.project = self.project.fixed(self.spending)
 
     def store(self, kind: type[E]) -> EntryStore[E]:
         """Return what this server keeps of one kind, such as the A/Bs that it showed."""
@@ -74,7 +80,17 @@ class AgentSession:
 
         One without an end is never covered.
         """
-        return self.max_cost is not None and worst_case(plan.plan) <= self.max_cost
+        if self.max_cost is None:
+            return False
+        most = worst_cases(plan.plan)
+        return sum(most.values()) + self.spending.usd(beside=most.keys()) <= self.max_cost
+
+    def ceiling_of(self, plan: StoredPlan) -> CostCeiling | None:
+        """Return the ceiling of a plan that may be applied; None if a person said yes to more."""
+        if plan.loosens and not self.covers(plan):
+            return None
+        self.spending.promise(worst_cases(plan.plan))
+        return self.ceiling(plan.names)
 
     def close(self) -> None:
         """Stop the running operations; their progress is saved."""

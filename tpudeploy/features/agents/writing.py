@@ -65,7 +65,6 @@ def apply(
         raise UsageError(f"{plan_id} is a plan to destroy.", hint="Pass it to the tool `destroy`.")
     require(stored, approval, ctx)
     agents = session(ctx)
-    is_covered = not stored.loosens or agents.covers(stored)
     return apply_in_background(
         agents,
         stored,
@@ -73,7 +72,7 @@ def apply(
         wait=wait,
         timeout=timeout_seconds,
         reset=may_reset(approval),
-        ceiling=agents.ceiling(stored.names) if is_covered else None,  # a person said yes to more
+        ceiling=agents.ceiling_of(stored),
     ).document()
 
 
@@ -140,7 +139,10 @@ def apply_in_background(
     clock = session.project.clock()
 
     def work(tell: EmitEvent) -> OperationOutcome:
-        opening = session.project.workspace(stored.paths, backend=stored.plan.backend, clock=clock)
+        is_limited = ceiling is not None
+        opening = session.project.workspace(
+            stored.paths, backend=stored.plan.backend, clock=clock, is_limited=is_limited
+        )
         with opening as workspace:
             report = workspace.apply(
                 stored.plan,
