@@ -185,6 +185,25 @@ def test_a_file_becomes_a_valid_profile(tmp_path: Path, capsys: pytest.CaptureFi
         assert secret not in printed + text
 
 
+def test_what_is_in_the_profile_is_not_said_to_be_missing_from_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "compose.yaml").write_text(
+        "services:\n  llm:\n    image: vllm/vllm-tpu:v0.32.0\n    command: --model Qwen/Qwen3-8B --api-key $KEY\n"
+        f"    environment: {{HF_TOKEN: {SECRETS[0]}}}\n    volumes: [./hub:/data]\n"
+        "    deploy: {replicas: 3, restart_policy: {condition: any}}\n",
+        encoding="utf-8",
+    )
+    profile, printed = init(tmp_path, capsys, "-from-file", "compose.yaml")
+    assert (profile["replicas"], profile["secrets"].keys()) == (3, {"HF_TOKEN", "VLLM_API_KEY"})
+    missing, _, changed = printed.partition("Carried over with a change:")
+    assert "`deploy.restart_policy`" in missing
+    for each in ("HF_TOKEN", "VLLM_API_KEY", "./hub:/data", "replicas"):
+        assert each not in missing
+        assert each in changed or each == "replicas"
+    assert "# Carried over with a change:" in (tmp_path / "p.yaml").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", STOPS)
 def test_what_cannot_be_read_is_an_error_at_its_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str

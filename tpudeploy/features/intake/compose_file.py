@@ -42,7 +42,6 @@ _UNNEEDED = frozenset(
             "security_opt",
             "hostname",
             "labels",
-            "deploy",
             "gpus",
             "expose",
             "container_name",
@@ -53,7 +52,7 @@ _UNNEEDED = frozenset(
     }
 )
 _READ = frozenset(
-    {"image", "command", "entrypoint", "environment", "volumes", "ports", "shm_size", "tmpfs", "env_file"}
+    {"image", "command", "entrypoint", "environment", "volumes", "ports", "shm_size", "tmpfs", "env_file", "deploy"}
 )
 _REASONS = {
     "build": "an image that is built here has to be pushed to a registry and named under serving.image",
@@ -178,15 +177,16 @@ def _port(item: Node) -> Word:
 
 def _take_rest(draft: ProfileDraft, service: Node) -> None:
     keys = tree.mapping(service)
+    replicas = tree.number(service, "deploy", "replicas")
+    if replicas is not None and replicas > 1:
+        draft.set(("replicas",), replicas)
+    rest = [f"deploy.{key}" for key in tree.mapping(service, "deploy") if key != "replicas"]
     draft.leave(
-        [key for key in keys if key in _UNNEEDED],
+        [*(key for key in keys if key in _UNNEEDED), *rest],
         "tpudeploy starts the container with the machine's network and its TPUs, and keeps it running",
     )
     if "nvidia" in " ".join(tree.walk_keys(service)) or "gpus" in keys or "nvidia" in tree.text(service, "runtime"):
         draft.is_of_gpus = True
-    replicas = tree.number(service, "deploy", "replicas")
-    if replicas is not None and replicas > 1:
-        draft.set(("replicas",), replicas)
     for file in tree.texts(service, "env_file"):
         draft.note(f"`env_file: {file}`", "variables of another file are not read: write serving.env and secrets")
     for key in keys:

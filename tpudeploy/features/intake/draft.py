@@ -15,7 +15,7 @@ from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.engine import EngineKind
 from tpudeploy.features.intake.engine_args import read_arguments, why_unknown
 from tpudeploy.features.intake.shell import Word
-from tpudeploy.features.intake.source import LEAST_HIDDEN, Note, Stop, has_token, without_secrets
+from tpudeploy.features.intake.source import LEAST_HIDDEN, Fate, Note, Stop, has_token, without_secrets
 
 DEFAULT_IMAGE = f"vllm/vllm-tpu:v{VLLM_VERSION}"
 _KEY_OF_FLAG = {flag: key for key, flag in FLAG_OF_KEY.items()}
@@ -69,8 +69,8 @@ class ProfileDraft:
         is_ours = engine.kind is EngineKind.TPU_INFERENCE and engine.release is not None
         return engine.release if is_ours and releases.find(engine.release or "") is not None else None
 
-    def note(self, subject: str, reason: str) -> None:
-        self.notes.append(Note(subject=without_secrets(subject), reason=without_secrets(reason)))
+    def note(self, subject: str, reason: str, fate: Fate = Fate.LEFT_OUT) -> None:
+        self.notes.append(Note(subject=without_secrets(subject), reason=without_secrets(reason), fate=fate))
 
     def leave(self, words: Iterable[str], reason: str) -> None:
         """Note words that a profile doesn't need, those of one reason together."""
@@ -132,7 +132,8 @@ class ProfileDraft:
         self.secrets[own] = identity
         renamed = f"it's written as {own}. " if own != name else ""
         store = f"printf %s VALUE | gcloud secrets create {identity} --data-file=-"
-        self.note(name, f"{renamed}Only its name is written. Store the value in Secret Manager: {store}")
+        reason = f"{renamed}Only its name is written. Store the value in Secret Manager: {store}"
+        self.note(name, reason, Fate.CHANGED)
 
     def add_variable(self, name: str, word: Word | None) -> None:
         """Take a variable of the container; without a word, one that only its caller knows."""
@@ -191,7 +192,8 @@ class ProfileDraft:
             name = slug(host) if re.fullmatch(r"[\w./-]*", host) else ""
             host = f"/var/lib/tpudeploy/{name or slug(container) or 'folder'}"
         self.set(("serving", "volumes", host), container, "a folder of the machine's disk, empty at first")
-        self.note(subject, f"what is in it isn't copied: {container} is a new folder of the machine's disk")
+        reason = f"what is in it isn't copied: {container} is a new folder of the machine's disk"
+        self.note(subject, reason, Fate.CHANGED)
 
     def add_arguments(self, words: Iterable[Word]) -> None:
         """Take the words of `vllm serve`."""
@@ -210,7 +212,6 @@ class ProfileDraft:
                 self.set(("serving", "args", name.replace("-", "_")), value)
         for name in SECRET_OF_FLAG.keys() & read.words.keys() - read.settings.keys():
             self.add_secret(SECRET_OF_FLAG[name])
-        self.notes = [note for note in self.notes if note.subject.strip("`-") not in SECRET_OF_FLAG]
 
     def _add_secret_of_flag(self, name: str, value: Any) -> None:
         for text in value if isinstance(value, list) else [value]:

@@ -11,7 +11,7 @@ from typing import Any
 from tpudeploy.catalog import flags
 from tpudeploy.catalog._spelling import ValueType
 from tpudeploy.catalog.flags import Flag, Style
-from tpudeploy.config.keys import FLAG_OF_KEY
+from tpudeploy.config.keys import FLAG_OF_KEY, SECRET_OF_FLAG
 from tpudeploy.config.nodes import dotted
 from tpudeploy.features.intake.shell import Word
 from tpudeploy.features.intake.source import Note
@@ -120,7 +120,8 @@ class _ArgumentReader:
         self.words[flag.name] = own[0]
         unclear = next((value for value in own if value.unknown), None)
         if unclear is not None:
-            self.notes.append(Note(subject=f"`--{flag.name}`", reason=why_unknown(unclear, _key(flag))))
+            if flag.name not in SECRET_OF_FLAG:  # of a secret, its name alone is written
+                self.notes.append(Note(subject=f"`--{flag.name}`", reason=why_unknown(unclear, _key(flag))))
             return len(own)
         items = [_typed(flag.value_type, value.text) for value in own]
         if flag.style is Style.REPEATED:
@@ -161,12 +162,17 @@ def _key(flag: Flag) -> str:
 
 
 def why_unknown(word: Word, key: str) -> str:
-    """Return why the value of a word is not written."""
+    """Return why the value of a word is not written, and the key to write."""
+    return f"{what_is_unknown(word)}: write {key}"
+
+
+def what_is_unknown(word: Word) -> str:
+    """Return why the value of a word is not known."""
     names = dict.fromkeys(word.unknown)
     if all(name.startswith("<") for name in names):
-        return f"its value is still to be filled in ({word.text}): write {key}"
+        return f"its value is still to be filled in ({word.text})"
     names_text = ", ".join(name if not re.fullmatch(r"[A-Za-z_]\w*", name) else f"${name}" for name in names)
-    return f"its value depends on {names_text}, which the source doesn't set: write {key}"
+    return f"its value depends on {names_text}, which the source doesn't set"
 
 
 def _values(rest: Sequence[Word]) -> list[Word]:

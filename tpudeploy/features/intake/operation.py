@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from tpudeploy.features.intake.source import Fate, sentences_by_fate
 from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, result
 
@@ -33,6 +34,7 @@ class DraftedProfile(Result):
     accelerator_type: str
     profile: Annotated[str, "the profile, as YAML"]
     not_carried_over: Annotated[tuple[str, ...], "what the profile doesn't have of its source, and why"]
+    changed: Annotated[tuple[str, ...], "what it has otherwise than its source, and why"] = ()
     file: Annotated[str | None, "where the profile was written, if it was"] = None
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
@@ -40,8 +42,9 @@ class DraftedProfile(Result):
 
     def messages(self, paint: Paint) -> str:
         lines = [f"{self.model} on {self.accelerator_type}."]
-        if self.not_carried_over:
-            lines += ["Not carried over:", *(f"  - {sentence}" for sentence in self.not_carried_over)]
+        for fate, sentences in ((Fate.LEFT_OUT, self.not_carried_over), (Fate.CHANGED, self.changed)):
+            if sentences:
+                lines += [f"{fate}:", *(f"  - {sentence}" for sentence in sentences)]
         return "\n".join(lines)
 
 
@@ -136,13 +139,14 @@ def _without_quotes(error: ConfigError, path: Path) -> ConfigError:
 
 
 def _drafted(settled: Any) -> DraftedProfile:
-    deployment = settled.deployment
+    deployment, sentences = settled.deployment, sentences_by_fate(settled.notes)
     return DraftedProfile(
         name=deployment.name,
         model=deployment.model_id,
         accelerator_type=deployment.accelerator.name,
         profile=settled.text,
-        not_carried_over=tuple(note.sentence for note in settled.notes),
+        not_carried_over=sentences.get(Fate.LEFT_OUT, ()),
+        changed=sentences.get(Fate.CHANGED, ()),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tpudeploy.cli.new_profile import with_end
-from tpudeploy.features.intake.source import Note
+from tpudeploy.features.intake.source import Note, sentences_by_fate
 
 _WIDTH = 116
 _ORDER = ("model", "tpu", "serving", "secrets", "placement", "replicas", "lifecycle", "health")
@@ -19,14 +19,14 @@ Path = tuple[str, ...]
 def profile_text(
     tree: Mapping[str, Any], comments: Mapping[Path, str], *, head: Sequence[str], notes: Sequence[Note]
 ) -> str:
-    """Return the text. `head` are sentences about the profile, `notes` what it doesn't have."""
+    """Return the text. `head` are sentences about the profile, `notes` what it doesn't have of its source."""
     lines = ["# yaml-language-server: $schema=profile.schema.json"]
     for sentence in head:
         lines += textwrap.wrap(_flat(sentence), _WIDTH, initial_indent="# ", subsequent_indent="# ")
-    if notes:
-        lines += ["#", "# Not carried over:"]
-    for note in notes:
-        lines += textwrap.wrap(_flat(note.sentence), _WIDTH, initial_indent="# - ", subsequent_indent="#   ")
+    for fate, sentences in sentences_by_fate(notes).items():
+        lines += ["#", f"# {fate}:"]
+        for sentence in sentences:
+            lines += textwrap.wrap(_flat(sentence), _WIDTH, initial_indent="# - ", subsequent_indent="#   ")
     lines += ["version: 1", f"name: {tree['name']}"]
     for section in _ORDER:
         if section in tree:

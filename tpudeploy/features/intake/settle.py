@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,9 +22,9 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.domain.errors import ProfileInvalid
 from tpudeploy.features.intake.draft import DEFAULT_IMAGE, ProfileDraft, slug
-from tpudeploy.features.intake.engine_args import why_unknown
+from tpudeploy.features.intake.engine_args import what_is_unknown
 from tpudeploy.features.intake.profile_text import profile_text
-from tpudeploy.features.intake.source import Note, Stop, without_secrets
+from tpudeploy.features.intake.source import Fate, Note, Stop, without_secrets
 from tpudeploy.planning.resolve import GRAPHS, HUB, resolve_without_script
 from tpudeploy.sizing.advice import remedies
 from tpudeploy.sizing.checks import check
@@ -80,7 +80,7 @@ def _scrubbed(note: Note, draft: ProfileDraft) -> Note:
     subject, reason = note.subject, without_secrets(note.reason)
     for hidden in draft.hidden - draft.secrets.keys() - set(draft.secrets.values()):
         subject, reason = subject.replace(hidden, "***"), reason.replace(hidden, "***")
-    return Note(subject=subject, reason=reason)
+    return replace(note, subject=subject, reason=reason)
 
 
 def slices_by_cost() -> tuple[AcceleratorType, ...]:
@@ -101,8 +101,13 @@ def _model_of(draft: ProfileDraft) -> str:
         hint = "add --model ID; what is read is `vllm serve MODEL`, or --model of vllm.entrypoints.openai.api_server"
         raise Stop("The source names no model", hint=hint, at=draft.model_at)
     if word.unknown:
-        reason = why_unknown(word, "model.id").partition(": write")[0]
-        raise Stop(f"The model isn't known: {reason}", word.start, word.end, hint="add --model ID", at=draft.model_at)
+        raise Stop(
+            f"The model isn't known: {what_is_unknown(word)}",
+            word.start,
+            word.end,
+            hint="add --model ID",
+            at=draft.model_at,
+        )
     return word.text
 
 
@@ -118,7 +123,8 @@ def _best(draft: ProfileDraft, model: str) -> _Attempt:
         if not attempt.errors and (kind is draft.kind or isinstance(budget, HbmBudget)):
             return attempt
         if not attempt.errors and isinstance(budget, Unsized) and not budget.exceeds_chips and unsized is None:
-            unsized = _with_note(attempt, f"`{kind.name}`", f"whether it holds the model isn't known: {budget.because}")
+            reason = f"whether it holds the model isn't known: {budget.because}"
+            unsized = _with_note(attempt, Note(subject=f"`{kind.name}`", reason=reason, fate=Fate.CHANGED))
         refused = refused or attempt
     if unsized is not None:
         return unsized
@@ -129,10 +135,8 @@ def _best(draft: ProfileDraft, model: str) -> _Attempt:
     raise Stop(f"No slice serves this: {first.message}", start, end, hint=first.hint, at=draft.model_at)
 
 
-def _with_note(attempt: _Attempt, subject: str, reason: str) -> _Attempt:
-    from dataclasses import replace
-
-    return replace(attempt, notes=(*attempt.notes, Note(subject=subject, reason=reason)))
+def _with_note(attempt: _Attempt, note: Note) -> _Attempt:
+    return replace(attempt, notes=(*attempt.notes, note))
 
 
 def _kinds(draft: ProfileDraft) -> Iterator[AcceleratorType]:
@@ -327,8 +331,7 @@ def _mended(draft: ProfileDraft, model: str, attempt: _Attempt) -> _Attempt:
     """Return the attempt with the mildest change of its settings by which it starts on the same slice."""
     kind, first = attempt.deployment.accelerator, attempt.errors[0]
     for changes in _changes(draft, attempt):
-        mended = ProfileDraft()
-        mended.__dict__.update(draft.__dict__)
+        mended = copy.copy(draft)
         mended.settings = {path: value for path, value in {**draft.settings, **changes}.items() if value is not None}
         better = _attempt(mended, model, kind)
         if not better.errors:
@@ -337,7 +340,8 @@ def _mended(draft: ProfileDraft, model: str, attempt: _Attempt) -> _Attempt:
                 for path, value in changes.items()
             )
             subject = _subject(next(iter(changes)))
-            return _with_note(better, subject, f"{first.message.removesuffix('.')}; {change_text}")
+            reason = f"{first.message.removesuffix('.')}; {change_text}"
+            return _with_note(better, Note(subject=subject, reason=reason, fate=Fate.CHANGED))
     return attempt
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem
@@ -39,16 +41,31 @@ class Stop(Exception):
         self.at = at
 
 
+class Fate(StrEnum):
+    """What became of a part of the source."""
+
+    LEFT_OUT = "Not carried over"
+    CHANGED = "Carried over with a change"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What a profile doesn't have of the source, and why. `subject` is the source's own word."""
+    """What a profile doesn't have of the source, or has otherwise, and why. `subject` is the source's own word."""
 
     subject: str
     reason: str
+    fate: Fate = Fate.LEFT_OUT
 
     @property
     def sentence(self) -> str:
         return f"{self.subject}: {self.reason}"
+
+
+def sentences_by_fate(notes: Iterable[Note]) -> dict[Fate, tuple[str, ...]]:
+    """Return the sentences of notes, those of one fate together; without a fate that none has."""
+    every = tuple(notes)
+    groups = {fate: tuple(note.sentence for note in every if note.fate is fate) for fate in Fate}
+    return {fate: sentences for fate, sentences in groups.items() if sentences}
 
 
 def without_secrets(text: str) -> str:
