@@ -52,13 +52,14 @@ _HINTS = (
 class Composed:
     """The result of reading a text. `node` is None if the text is empty, or if it is `broken`.
 
-    `has_null`: a value in it is null.
+    `has_null`: a value in it is null. `is_too_deep`: libyaml met its own limit.
     """
 
     node: Node | None
     broken: bool
     problems: tuple[Diagnostic, ...]
     has_null: bool = False
+    is_too_deep: bool = False
 
 
 def compose(source: Source, text: str | None = None) -> Composed:
@@ -72,12 +73,12 @@ def compose(source: Source, text: str | None = None) -> Composed:
 
 
 def _only_libyaml_refuses(text: str, composed: Composed) -> bool:
-    return bool(_ESCAPED_PAIR.search(text)) or any(_LIBYAML_TOO_DEEP in each.message for each in composed.problems)
+    return composed.is_too_deep or bool(_ESCAPED_PAIR.search(text))
 
 
 def _read(source: Source, text: str, loader: Any) -> Composed:
     builder = _Builder(source)
-    broken = False
+    broken = is_too_deep = False
     try:
         # As `yaml.parse` does, without a generator and a check for each event.
         next_event = loader(text).get_event
@@ -88,7 +89,7 @@ def _read(source: Source, text: str, loader: Any) -> Composed:
                 handle(builder, event)
             event = next_event()
     except yaml.YAMLError as error:
-        broken = True
+        broken, is_too_deep = True, _LIBYAML_TOO_DEEP in str(error)
         builder.problems.append(_explain(error, source))
     except (ValueError, OverflowError):  # from PyYAML's own parser, for an escape beyond U+10FFFF
         broken = True
@@ -101,6 +102,7 @@ def _read(source: Source, text: str, loader: Any) -> Composed:
         broken=broken,
         problems=tuple(builder.problems),
         has_null=builder.has_null,
+        is_too_deep=is_too_deep,
     )
 
 

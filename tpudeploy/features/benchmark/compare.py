@@ -127,6 +127,11 @@ def _notes(runs: Sequence[Run], *, by_streams: bool) -> Iterator[str]:
     emulated = [run.id for run in runs if run.subject.is_emulated]
     if emulated:
         yield f"{', '.join(emulated)}: measured on the emulator, where no model runs; the figures say nothing of a TPU."
+    yield from source_notes(runs)
+
+
+def source_notes(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield where the runs come from that were imported or published."""
     sources: dict[str, list[str]] = {}
     for run in runs:
         sources.setdefault(run.source, []).append(run.id)

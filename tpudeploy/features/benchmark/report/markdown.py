@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from tpudeploy.features.benchmark.compare import source_notes
 from tpudeploy.features.benchmark.comparison import Comparison
 from tpudeploy.features.benchmark.report.article import (
     ArticleSection,
@@ -23,10 +24,8 @@ def to_markdown(runs: Sequence[Run], comparison: Comparison | None) -> str:
     servers = [of_run(label, run) for label, run in zip(labels, runs, strict=True)]
     title = runs[0].subject.deployment or labels[0] if len(runs) == 1 else "Benchmarks compared"
     # The sources of tables are among the facts of each.
-    sources = {run.source for run in runs}
-    notes = (
-        () if comparison is None else [note for note in comparison.notes if not any(s and s in note for s in sources)]
-    )
+    sources = set(source_notes(runs))
+    notes = () if comparison is None else [note for note in comparison.notes if note not in sources]
     return article_markdown(title, emulated_note(servers), sections(servers, _labelled(notes, runs, labels)))
 
 
