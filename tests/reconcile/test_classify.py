@@ -28,7 +28,16 @@ from reconcile.cases import (
 )
 
 from tpudeploy.domain.deployment import Area, Provisioning
-from tpudeploy.domain.slices import BootPhase, BootReport, CreateOperation, Phase, Refusal, RefusalScope, Remedy
+from tpudeploy.domain.slices import (
+    Absence,
+    BootPhase,
+    BootReport,
+    CreateOperation,
+    Phase,
+    Refusal,
+    RefusalScope,
+    Remedy,
+)
 from tpudeploy.domain.state import Attempt
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, classify
 
@@ -50,6 +59,11 @@ def overdue(kind: str, message: str, *, holds: float) -> Refusal:
     return Refusal(kind=kind, message=message, remedy=Remedy.NEXT_ZONE, scope=RefusalScope.PAIR, holds_seconds=holds)
 
 
+def expected_status(*, reason: str = "", **fields: Any) -> Classification:
+    absence = Absence(reason) if reason in {*Absence} else None
+    return Classification(reason=reason, absence=absence, **fields)
+
+
 @pytest.mark.parametrize(
     ("one", "status", "reason"),
     [
@@ -67,7 +81,7 @@ def overdue(kind: str, message: str, *, holds: float) -> Refusal:
     ],
 )
 def test_an_attempt_that_the_cloud_does_not_show(one: Attempt, status: AttemptStatus, reason: str) -> None:
-    expected = Classification(attempt=one, status=status, slice=None, reason=reason)
+    expected = expected_status(attempt=one, status=status, slice=None, reason=reason)
     assert classify(one, context()) == expected
 
 
@@ -80,7 +94,7 @@ def test_a_request_that_never_appeared_was_never_created_and_counts_against_its_
     seconds: float, spec: dict[str, str]
 ) -> None:
     one = requested(seconds_ago=seconds, spec=spec)
-    expected = Classification(attempt=one, status=GONE, slice=None, reason="never appeared", refusal=UNANSWERED)
+    expected = expected_status(attempt=one, status=GONE, slice=None, reason="never appeared", refusal=UNANSWERED)
     assert classify(one, context()) == expected
 
 
@@ -132,7 +146,7 @@ def test_an_instance_that_waited_in_vain_vanishes_without_a_word(one: Attempt, r
 def test_a_spot_slice_that_vanishes_soon_after_its_grant(spec: Mapping[str, str], refusal: bool) -> None:
     one = granted(spec=spec)
     expected = preempted(one, 5) if refusal else None
-    assert classify(one, context()) == Classification(
+    assert classify(one, context()) == expected_status(
         attempt=one, status=GONE, slice=None, reason="gone", refusal=expected
     )
 
@@ -146,7 +160,7 @@ def test_a_spot_slice_that_vanishes_soon_after_its_grant(spec: Mapping[str, str]
     ],
 )
 def test_an_attempt_in_a_zone_that_does_not_answer(one: Attempt, status: AttemptStatus) -> None:
-    expected = Classification(attempt=one, status=status, slice=None, reason=f"{one.zone} does not answer")
+    expected = expected_status(attempt=one, status=status, slice=None, reason=f"{one.zone} does not answer")
     assert classify(one, context(unseen={one.name: "503"})) == expected
 
 
@@ -189,7 +203,7 @@ def test_a_create_operation_that_failed(
     one: Attempt, answer: Refusal | None, status: AttemptStatus, expected_answer: Refusal | None
 ) -> None:
     current = slice_of(one, Phase.REFUSED, refusal=answer)
-    expected = Classification(attempt=one, status=status, slice=current, reason="refused", refusal=expected_answer)
+    expected = expected_status(attempt=one, status=status, slice=current, reason="refused", refusal=expected_answer)
     assert classify(one, context(current)) == expected
 
 
@@ -349,7 +363,7 @@ def test_where_some_machines_run_it_is_not_said_that_nothing_does(phase: Phase) 
 def test_what_was_released_leaves_whatever_the_cloud_shows(phase: Phase) -> None:
     one = released(seen=True)
     current = slice_of(one, phase, refusal=FULL)
-    expected = Classification(attempt=one, status=LEAVING, slice=current, reason="another slice is kept")
+    expected = expected_status(attempt=one, status=LEAVING, slice=current, reason="another slice is kept")
     assert classify(one, context(current)) == expected
 
 
@@ -357,7 +371,7 @@ def test_what_was_released_leaves_whatever_the_cloud_shows(phase: Phase) -> None
 def test_a_slice_that_goes_by_itself_leaves_without_a_reason(phase: Phase) -> None:
     one = serving()
     current = slice_of(one, phase)
-    assert classify(one, context(current)) == Classification(attempt=one, status=LEAVING, slice=current)
+    assert classify(one, context(current)) == expected_status(attempt=one, status=LEAVING, slice=current)
 
 
 @pytest.mark.parametrize(
@@ -365,7 +379,7 @@ def test_a_slice_that_goes_by_itself_leaves_without_a_reason(phase: Phase) -> No
 )
 def test_a_slice_that_is_up_is_up_whatever_was_recorded(one: Attempt) -> None:
     current = slice_of(one)
-    assert classify(one, context(current)) == Classification(attempt=one, status=UP, slice=current)
+    assert classify(one, context(current)) == expected_status(attempt=one, status=UP, slice=current)
 
 
 @pytest.mark.parametrize(
@@ -414,7 +428,7 @@ def test_a_husk_is_dead_and_uses_quota(
 ) -> None:
     current = slice_of(one, phase, refusal=answer, raw_state="SUSPENDED")
     reason = "SUSPENDED: nothing runs there, but it uses quota"
-    expected = Classification(attempt=one, status=DEAD, slice=current, reason=reason, refusal=expected_answer)
+    expected = expected_status(attempt=one, status=DEAD, slice=current, reason=reason, refusal=expected_answer)
     assert classify(one, context(current)) == expected
 
 
@@ -448,7 +462,7 @@ def expiring(*, seconds_ago: float) -> Attempt:
 )
 def test_a_request_keeps_its_place_while_it_is_in_time(one: Attempt, phase: Phase) -> None:
     current = slice_of(one, phase, raw_state="RAW")
-    expected = Classification(attempt=one, status=WAITING, slice=current, reason="RAW")
+    expected = expected_status(attempt=one, status=WAITING, slice=current, reason="RAW")
     assert classify(one, context(current)) == expected
 
 
@@ -485,7 +499,7 @@ def test_a_request_that_is_overdue_is_given_up_and_held_against_its_place(
     one: Attempt, phase: Phase, late: Refusal
 ) -> None:
     current = slice_of(one, phase, raw_state="RAW")
-    expected = Classification(attempt=one, status=DEAD, slice=current, reason=late.message, refusal=late)
+    expected = expected_status(attempt=one, status=DEAD, slice=current, reason=late.message, refusal=late)
     assert classify(one, context(current)) == expected
 
 

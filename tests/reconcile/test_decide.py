@@ -40,7 +40,7 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Place
 from tpudeploy.domain.errors import Denied, GivenUpUpdate, RolledBack, ServingError
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.slices import BootPhase, BootReport, Health, Phase, Refusal, RefusalScope, Slice
+from tpudeploy.domain.slices import Absence, BootPhase, BootReport, Health, Phase, Refusal, RefusalScope, Slice
 from tpudeploy.domain.state import Attempt, RefusalRecord
 from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, PushChange, Reclaim, Release, Renew, Request, Step, Wait
 from tpudeploy.node.fingerprint import server_print
@@ -49,7 +49,7 @@ from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.decide import decide, fits, matches, remove
 
 REPLICA = 3
-FULL = refusal()
+FULL, NOT_CLEAR = refusal(), refusal(is_known=False)
 ANSWERS = Health(serving=True, detail="")
 SERVER = server_print(SPEC)
 IDLE = {f"slice-{A}": 0}
@@ -154,8 +154,8 @@ def request(zone: Zone, model: Any = SPOT, backend: Backend = TPU_API) -> Reques
     return Request(replica=REPLICA, candidate=candidate(zone, model, backend=backend))
 
 
-def release(zone: Zone, reason: str, *, answer: Refusal | None = None, is_spare: bool = False) -> Release:
-    return Release(replica=REPLICA, name=f"slice-{zone}", reason=reason, refusal=answer, is_spare=is_spare)
+def release(zone: Zone, reason: str, *, answer: Refusal | None = None, **flags: bool) -> Release:
+    return Release(replica=REPLICA, name=f"slice-{zone}", reason=reason, refusal=answer, **flags)
 
 
 def spare(zone: Zone, reason: str = "another slice is kept") -> Release:
@@ -163,7 +163,7 @@ def spare(zone: Zone, reason: str = "another slice is kept") -> Release:
 
 
 def forget(zone: Zone, reason: str, answer: Refusal | None = None) -> Forget:
-    return Forget(replica=REPLICA, name=f"slice-{zone}", reason=reason, refusal=answer)
+    return Forget(replica=REPLICA, name=f"slice-{zone}", absence=Absence(reason), refusal=answer)
 
 
 def reclaim(zone: Zone, reason: str = "the slice that was to replace it failed") -> Reclaim:
@@ -220,6 +220,11 @@ UNANSWERED = refusal(
             world(shows(attempt(), Phase.REFUSED, refusal=FULL)),
             (forget(A, "refused", FULL), CHOOSING),
             id="a refusal is recorded before the next place is chosen",
+        ),
+        pytest.param(
+            world(shows(attempt(asked_at=NOW - 60.0), Phase.REFUSED, refusal=NOT_CLEAR)),
+            (release(A, "refused", answer=NOT_CLEAR, is_refused=True), CHOOSING),
+            id="what failed for an unknown reason is released with nothing to delete",
         ),
         pytest.param(
             world(shows(attempt(), Phase.HUSK, refusal=FULL)),

@@ -9,7 +9,7 @@ import pytest
 from reconcile.cases import NOW, A, B, deployment, granted, serving, slice_of
 
 from tpudeploy.domain.life import ReleaseBegan, ReleaseWithdrawn
-from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase
+from tpudeploy.domain.slices import Absence, BootPhase, BootReport, Health, Observed, Phase
 from tpudeploy.domain.state import Attempt, NodeChange, Record, State
 from tpudeploy.domain.step import Drain, Forget, PushChange, Release, Reset, Step, Wait
 from tpudeploy.reconcile.readiness import leaving_slices, ready_slices, reason_to_hold, takes_requests
@@ -137,7 +137,7 @@ def test_a_replica_that_is_removed_waits_until_one_that_remains_serves() -> None
     ("step", "leaves"),
     [
         pytest.param(Release(replica=0, name=FIRST.name, reason=""), True, id="it is deleted"),
-        pytest.param(Forget(replica=0, name=FIRST.name, reason="gone"), True, id="it is gone"),
+        pytest.param(Forget(replica=0, name=FIRST.name, absence=Absence.GONE), True, id="it is gone"),
         pytest.param(PushChange(replica=0, name=FIRST.name, boot="1"), True, id="its server is changed"),
         pytest.param(Reset(replica=0, name=FIRST.name, boot="1"), True, id="its machine is reset"),
         pytest.param(Drain(replica=0, name=FIRST.name), True, id="it begins to drain"),

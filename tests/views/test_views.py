@@ -19,7 +19,7 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Claim, CloudResource, Orphan, Orphans, OwnerMark, ResourceRequest
 from tpudeploy.domain.plan import DESTROY_INTERRUPTED, Action, DriftKind, SliceDrift
 from tpudeploy.domain.request_table import PlaceState, PlaceStatus
-from tpudeploy.domain.slices import BootPhase, Phase, Slice, SliceRef
+from tpudeploy.domain.slices import Absence, BootPhase, Phase, Slice, SliceRef
 from tpudeploy.domain.verify import Verdict, VerifiedSetting
 from tpudeploy.orphans.view import gc
 from tpudeploy.text import words
@@ -71,8 +71,8 @@ EVENTS: tuple[events.Event, ...] = (
     _example(events.LockWaiting, message="The state of gemma is locked by ada", seconds=4),
     _example(events.Draining, **NAMED, seconds=60),
     _example(events.Released, **NAMED, reason="no longer wanted"),
-    _example(events.Gone, **NAMED, reason="gone"),
-    _example(events.Gone, **NAMED, reason="never appeared"),
+    _example(events.Gone, **NAMED, reason=Absence.GONE),
+    _example(events.Gone, **NAMED, reason=Absence.NEVER_APPEARED),
     _example(events.Adopted, **NAMED),
     _example(events.Updated, **NAMED, what="node"),
     _example(events.Updated, **NAMED, what="restart"),

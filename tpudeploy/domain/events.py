@@ -14,6 +14,7 @@ from tpudeploy.domain.deployment import describe_place
 from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.request_table import PlaceStatus
+from tpudeploy.domain.slices import Absence
 from tpudeploy.domain.status import BootStage
 from tpudeploy.domain.verify import VerifiedSetting
 
@@ -168,7 +169,7 @@ class Reclaimed(_OfRequest):
 class Gone(_OfRequest):
     """The slice no longer exists."""
 
-    reason: str
+    reason: Absence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,14 @@ from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.names import Zone
 
 
+class Absence(StrEnum):
+    """Why a request has no slice."""
+
+    REFUSED = "refused"  # its create operation failed
+    NEVER_APPEARED = "never appeared"  # it led to no slice, as far as the cloud shows
+    GONE = "gone"
+
+
 class Phase(StrEnum):
     """The phase of a slice's life.
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate
 from tpudeploy.domain.errors import TpudeployError
-from tpudeploy.domain.slices import Health, Refusal
+from tpudeploy.domain.slices import Absence, Health, Refusal
 from tpudeploy.domain.state import RefusalRecord
 
 
@@ -22,13 +22,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """Delete a slice. `is_spare`: another slice is expected to replace it; it is kept if that one fails."""
+    """Delete a slice. `is_spare`: another slice is expected to replace it; it is kept if that one fails.
+
+    `is_refused`: the request failed, so nothing is there unless it appears after all.
+    """
 
     replica: int
     name: str
     reason: str
     refusal: Refusal | None = None
     is_spare: bool = False
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +50,7 @@ class Forget:
 
     replica: int
     name: str
-    reason: str
+    absence: Absence
     refusal: Refusal | None = None
 
 

@@ -19,7 +19,7 @@ from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.orphans import CloudResource
 from tpudeploy.domain.plan import Action, Change, Goal
-from tpudeploy.domain.slices import Observed, Phase
+from tpudeploy.domain.slices import Absence, Observed, Phase
 from tpudeploy.domain.state import Approval, Attempt, State
 from tpudeploy.domain.step import (
     Adopt,
@@ -55,7 +55,7 @@ from tpudeploy.engine.verify import Verifier
 from tpudeploy.orphans.claims import as_attempt
 from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
-from tpudeploy.reconcile.attempt_status import NEVER_APPEARED, DecisionContext
+from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.cost_wall import Shortfall
 from tpudeploy.reconcile.cutover import with_drain
 from tpudeploy.reconcile.decide import decide, matches, remove
@@ -504,7 +504,7 @@ class Convergence:
                 break
             if not isinstance(step, Wait | Done | GiveUp):
                 self._world.clock.sleep(0.0)  # raises in an interrupted run, which begins nothing more
-            if isinstance(step, Forget) and step.reason == NEVER_APPEARED:
+            if isinstance(step, Forget) and step.absence is Absence.NEVER_APPEARED:
                 self._strays.doubt()
             if self._requests_left is not None and isinstance(step, Request) and step.replica != ROUTER:
                 self._requests_left -= 1

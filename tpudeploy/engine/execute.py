@@ -12,7 +12,7 @@ from tpudeploy.domain import errors, events, step
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.life import DeletionNamed, DrainBegan, DrainEnded, ReleaseBegan, ReleaseWithdrawn, ServerStopped
 from tpudeploy.domain.names import ROUTER, address
-from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy
+from tpudeploy.domain.slices import Absence, Observed, Phase, Refusal, Remedy
 from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, RefusalRecord, State
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.cost_wall import CostWall, NotAdmitted
@@ -25,7 +25,6 @@ from tpudeploy.node.node_facts import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_cha
 from tpudeploy.node.own_end import END_KEY, end_value
 from tpudeploy.node.request import boot_metadata, slice_request
 from tpudeploy.ports import World
-from tpudeploy.reconcile.attempt_status import NEVER_APPEARED, REFUSED
 from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.readiness import ready_slices
 from tpudeploy.reconcile.refusals import UNANSWERED, add_refusal, without_freed_refusals
@@ -174,7 +173,7 @@ class StepExecutor:
         )
         self._save(action.replica, attempt, action.refusal)
         # The request failed, so there is nothing to delete. A second release deletes the slice if it appears after all.
-        if is_first and action.reason == REFUSED:
+        if is_first and action.is_refused:
             return
         with self._session.asking():
             deletion = self._world.cloud.release(attempt.ref)
@@ -196,14 +195,14 @@ class StepExecutor:
         # What Google refused, or let lapse, never ran. Of what is not there any more, nobody knows.
         if action.refusal is None or action.refusal.kind == UNANSWERED:
             record_unseen_run(self._world, self._session.state.deployment, action.replica, attempt)
-        self._drop(action.replica, attempt, action.refusal, is_unseen=action.reason == NEVER_APPEARED)
+        self._drop(action.replica, attempt, action.refusal, is_unseen=action.absence is Absence.NEVER_APPEARED)
         # Google deleted the slice at the end of its run before clients were sent to a successor: a user can avoid that.
         if attempt.is_ending and attempt.draining_at is None and self._deployment is not None:
             self._warn_of_late_successor(action.replica, attempt)
         # A refusal was reported by `_refusals_with`; only a slice or request that existed is reported as gone.
-        if action.refusal is None and attempt.release_reason != REFUSED:
+        if action.refusal is None and attempt.release_reason != Absence.REFUSED:
             self._history.add_release(self._session.state.deployment, attempt)
-            self._world.emit(events.Gone(**self._about(action.replica, attempt), reason=action.reason))
+            self._world.emit(events.Gone(**self._about(action.replica, attempt), reason=action.absence))
 
     def _warn_of_late_successor(self, replica: int, attempt: Attempt) -> None:
         serving = ready_slices(self._session.state, self._observed)

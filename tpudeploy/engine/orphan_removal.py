@@ -19,7 +19,7 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Claim, Listing, NotSearched, Orphan, Orphans
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.report import ReplicaOutcome, RunReport
-from tpudeploy.domain.slices import Observed, Slice, SliceRef
+from tpudeploy.domain.slices import Absence, Observed, Slice, SliceRef
 from tpudeploy.domain.state import Record, State
 from tpudeploy.domain.step import Forget, Release, Step, Wait
 from tpudeploy.engine.ledger import record_removal, record_untracked_end
@@ -233,7 +233,7 @@ class OrphanRemoval:
                 self._release(session, path, now)
             case Forget():
                 self._record_removal(path, now)
-                self._world.emit(events.Gone(**self._about(path, now), reason="gone"))
+                self._world.emit(events.Gone(**self._about(path, now), reason=Absence.GONE))
                 del self._attempts[path]
                 self._last_news = now
                 self.outcomes.append(ReplicaOutcome(address=path, action=Action.DESTROY))

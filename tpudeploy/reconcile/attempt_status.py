@@ -22,15 +22,11 @@ from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Area, Place
 from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.slices import Observed, Phase, Refusal, RefusalScope, Remedy, Slice
+from tpudeploy.domain.slices import Absence, Observed, Phase, Refusal, RefusalScope, Remedy, Slice
 from tpudeploy.domain.state import Attempt
 from tpudeploy.reconcile.failed_landings import early_preemption
 from tpudeploy.reconcile.refusals import UNANSWERED
 
-# The reason for giving up a request whose create operation failed.
-REFUSED = "refused"
-# The reason for forgetting a request that led to no slice, as far as the cloud shows.
-NEVER_APPEARED = "never appeared"
 # Seconds. The longest notice of a preemption lasts 120 s; what is up after this time was not taken back.
 _NOTICE = 300.0
 
@@ -84,6 +80,7 @@ class DecisionContext:
 class Classification:
     """An attempt with its status. `slice` is what the cloud shows of it, and `reason` is for display.
 
+    `absence` is why it has no slice, None where it may have one.
     `refusal` is what its end says about its place, for the next choice.
     """
 
@@ -92,6 +89,7 @@ class Classification:
     slice: Slice | None
     reason: str = ""
     refusal: Refusal | None = None
+    absence: Absence | None = None
 
 
 def classify(attempt: Attempt, context: DecisionContext) -> Classification:
@@ -162,17 +160,24 @@ def is_being_preempted(name: str, observed: Observed) -> bool:
     return observed.at - report.preempted_at < _NOTICE
 
 
+def _without_slice(
+    attempt: Attempt, status: AttemptStatus, absence: Absence, current: Slice | None, refusal: Refusal | None
+) -> Classification:
+    return Classification(
+        attempt=attempt, status=status, slice=current, reason=absence, refusal=refusal, absence=absence
+    )
+
+
 def _classify_absent(attempt: Attempt, context: DecisionContext) -> Classification:
     """Return the status after a 404."""
     if attempt.is_listed:
         # Google shows a name until its slice is deleted, so a name that disappears does not come back.
         refusal = _lapse(attempt, context) or _loss(attempt, context)
-        return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason="gone", refusal=refusal)
+        return _without_slice(attempt, AttemptStatus.GONE, Absence.GONE, None, refusal)
     if context.now >= hidden_until(attempt, None, context):
         # Its reply was lost or an error of Google's, or a run was killed before it was sent: nothing was created.
         refusal = _unanswered(attempt, context)
-        reason = NEVER_APPEARED
-        return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason=reason, refusal=refusal)
+        return _without_slice(attempt, AttemptStatus.GONE, Absence.NEVER_APPEARED, None, refusal)
     # A new request can be missing from a list for a while. To forget it now could leave a slice without a state.
     return Classification(attempt=attempt, status=AttemptStatus.HIDDEN, slice=None, reason="requested; not visible yet")
 
@@ -190,9 +195,7 @@ def _classify_unseen(attempt: Attempt, current: Slice, context: DecisionContext)
             return None
         # It ended without a slice, or it never ends: the slice was released, and nothing of it appeared since.
         refusal = None if attempt.release is not None else _lapse(attempt, context) or _unanswered(attempt, context)
-        return Classification(
-            attempt=attempt, status=AttemptStatus.GONE, slice=current, reason=NEVER_APPEARED, refusal=refusal
-        )
+        return _without_slice(attempt, AttemptStatus.GONE, Absence.NEVER_APPEARED, current, refusal)
     if attempt.release is not None:
         # Its deletion finds nothing before it appears, so it is sent again until then.
         reason = attempt.release_reason
@@ -295,7 +298,7 @@ def _classify_refused(attempt: Attempt, current: Slice, context: DecisionContext
         status = AttemptStatus.DEAD
     else:
         status = AttemptStatus.REFUSED
-    return Classification(attempt=attempt, status=status, slice=current, reason=REFUSED, refusal=refusal)
+    return _without_slice(attempt, status, Absence.REFUSED, current, refusal)
 
 
 def _classify_waiting(attempt: Attempt, current: Slice, context: DecisionContext) -> Classification:

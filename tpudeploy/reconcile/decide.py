@@ -19,7 +19,7 @@ from math import inf
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate, Deployment, Place
 from tpudeploy.domain.errors import Denied, ServingError
-from tpudeploy.domain.slices import Phase, RefusalScope
+from tpudeploy.domain.slices import Absence, Phase, RefusalScope
 from tpudeploy.domain.state import Attempt, Record, RefusalRecord
 from tpudeploy.domain.step import (
     Done,
@@ -195,10 +195,12 @@ def _clear(record: Record, classifications: Iterable[Classification], context: D
     """Yield the steps that are right whatever the profile asks for."""
     for each in classifications:
         if each.status is AttemptStatus.GONE:
-            yield Forget(replica=record.index, name=each.attempt.name, reason=each.reason, refusal=each.refusal)
+            absence = each.absence or Absence.GONE
+            yield Forget(replica=record.index, name=each.attempt.name, absence=absence, refusal=each.refusal)
         elif each.status is AttemptStatus.DEAD:
             # Nothing runs there, but Google counts it against the quota until it is deleted.
-            yield _release(record, each, each.reason)
+            is_refused = each.absence is Absence.REFUSED
+            yield replace(_release(record, each, each.reason), is_refused=is_refused)
         elif each.status is AttemptStatus.LEAVING and _must_be_deleted_again(each, context):
             # Google accepts a deletion while a slice is PROVISIONING, and its operation fails later.
             yield replace(_release(record, each, each.attempt.release_reason), is_spare=each.attempt.is_spare)

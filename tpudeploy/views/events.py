@@ -11,7 +11,7 @@ from tpudeploy.domain.ending import EndCause
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import FILE
 from tpudeploy.domain.plan import Action
-from tpudeploy.domain.slices import BootPhase, Phase
+from tpudeploy.domain.slices import Absence, BootPhase, Phase
 from tpudeploy.domain.verify import VerifiedSetting
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
@@ -159,7 +159,7 @@ def _slice_text(event: _SliceEvent, paint: Paint) -> str:
         case events.Reclaimed():
             return f"Keeping {event.name} in {event.zone}: {event.reason}"
         case events.Gone():
-            return f"Deleted {event.name}" if event.reason == "gone" else f"{event.name} {event.reason}"
+            return f"Deleted {event.name}" if event.reason is Absence.GONE else f"{event.name} {event.reason}"
         case events.Adopted():
             return f"Adopted {event.name} in {event.zone}: it is now in the state"
     assert_never(event)

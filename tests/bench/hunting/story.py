@@ -49,7 +49,8 @@ def _describe(record: Record, step: Step) -> str:
             attempt = record.attempt(step.name)
             where = "" if attempt is None else f"{attempt.zone} {attempt.provisioning}"
             kind = "" if step.refusal is None else f" ({step.refusal.kind})"
-            return f"{type(step).__name__.lower():9} {where}: {step.reason}{kind}"
+            reason = step.absence if isinstance(step, Forget) else step.reason
+            return f"{type(step).__name__.lower():9} {where}: {reason}{kind}"
         case GiveUp():
             return f"giveup    {step.error}"
         case _:
