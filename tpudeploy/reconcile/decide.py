@@ -271,8 +271,9 @@ def _keep_one(replica: _Replica) -> Iterator[Step]:
     unused = [each for each in surplus if not each.attempt.is_announced]
     yield from (_release_spare(replica.record, each, "another slice is kept") for each in unused)
     replaced = [*replica.outdated, *announced]
-    steps = tuple(_bring_up(replica, keep, replaced))
-    is_over = isinstance(steps[0], Done | GiveUp)
+    step = _next_step_of_kept(replica, keep, replaced)
+    steps = (step, *_settle(replica, keep, step, replaced))
+    is_over = isinstance(step, Done | GiveUp)
     # Where a slice is replaced, the previous one still exists, so no third one is requested.
     may_hunt = replica.context.may_request and not is_over and not replaced
     if may_hunt and _is_unproven(replica, keep):
@@ -287,8 +288,8 @@ def _keep_one(replica: _Replica) -> Iterator[Step]:
     yield from steps
 
 
-def _bring_up(replica: _Replica, keep: Classification, replaced: Collection[Classification]) -> Iterator[Step]:
-    """Yield the next step of the slice that is kept. Once that is its last one, settle the others too."""
+def _next_step_of_kept(replica: _Replica, keep: Classification, replaced: Iterable[Classification]) -> Step:
+    """Return the next step of the slice that is kept."""
     status = ServerStatus(
         deployment=replica.deployment, replica=replica.index, attempt=keep.attempt, context=replica.context
     )
@@ -297,9 +298,14 @@ def _bring_up(replica: _Replica, keep: Classification, replaced: Collection[Clas
         detour = _leave_list(replica.record, keep, replica.context)
         if detour is not None:
             # Its server is not interrupted before its clients use another replica.
-            yield detour
-            return
-    yield step
+            return detour
+    return step
+
+
+def _settle(
+    replica: _Replica, keep: Classification, step: Step, replaced: Collection[Classification]
+) -> Iterator[Step]:
+    """Yield the steps of the other slices once the next step of the kept one is its last."""
     unsettled = [each for each in replica.remaining if each is not keep]
     if isinstance(step, Done):
         yield from _hand_over(replica, keep, replaced)

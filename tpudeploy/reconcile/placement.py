@@ -24,6 +24,7 @@ Why: decisions 18, 58 and 80 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from enum import Enum, auto
 from math import inf
 from types import MappingProxyType
 
@@ -76,16 +77,16 @@ def next_places(
     unavailable = {*requested, *unexplained}
     shares = _shares(deployment)
     chips = deployment.accelerator.chips
-    kinds = [a.provisioning in QUEUED for a in waiting]
+    kinds = [_kind(a.provisioning) for a in waiting]
     watched_zones = _watched_zones(waiting)
     preferred = order_by_preference(deployment, record.home, scores, doubtful, places_we_filled(record))
     choices: list[Candidate] = []
     for candidate in _order_sweep(preferred, record, doubtful, holds, now):
         if not has_room(deployment, [*requested, *(c.place for c in choices)], candidate.place):
             continue
-        queues = candidate.provisioning in QUEUED
+        kind = _kind(candidate.provisioning)
         # A request of ours is there already, or the other kind of request has a right to those that are left.
-        if candidate.place in unavailable or kinds.count(queues) >= shares[queues]:
+        if candidate.place in unavailable or kinds.count(kind) >= shares[kind]:
             continue
         # A queue of ours watches the zone, and a window there would be granted to both.
         if _sweep_resumes_at(candidate, record, watched_zones) > now:
@@ -97,8 +98,8 @@ def next_places(
         if any(_is_full(r, candidate, chips, choices, record.attempts) for r in active_refusals):
             continue
         choices.append(candidate)
-        kinds.append(queues)
-        if queues:
+        kinds.append(kind)
+        if kind is _RequestKind.QUEUED:
             watched_zones[candidate.zone, candidate.backend] = now
     return tuple(choices)
 
@@ -257,8 +258,19 @@ def _is_full(
     return closes(refused, place, chosen_chips + chips, own_attempts)
 
 
-def _shares(deployment: Deployment) -> Mapping[bool, int]:
-    """Return how many requests may wait in queues (True), and how many may sweep (False).
+class _RequestKind(Enum):
+    """Whether a request waits in a queue of Google's, or is refused at once and sweeps the zones."""
+
+    QUEUED = auto()
+    SWEPT = auto()
+
+
+def _kind(provisioning: Provisioning) -> _RequestKind:
+    return _RequestKind.QUEUED if provisioning in QUEUED else _RequestKind.SWEPT
+
+
+def _shares(deployment: Deployment) -> Mapping[_RequestKind, int]:
+    """Return how many requests of each kind may wait.
 
     Half of them each, unless one kind has too few places.
     """
@@ -267,6 +279,6 @@ def _shares(deployment: Deployment) -> Mapping[bool, int]:
     sweeps = len(deployment.candidates) - queues
     # A single request goes to the preferred place, whatever its kind; and one kind alone shares with nobody.
     if most == 1 or not queues or not sweeps:
-        return {True: most, False: most}
+        return dict.fromkeys(_RequestKind, most)
     queued = min(queues, max(most // 2, most - sweeps))
-    return {True: queued, False: most - queued}
+    return {_RequestKind.QUEUED: queued, _RequestKind.SWEPT: most - queued}
