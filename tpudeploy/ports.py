@@ -18,7 +18,7 @@ from tpudeploy.domain.events import Event
 from tpudeploy.domain.facts import Facts, Unknown
 from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.host_fault import HostFault
-from tpudeploy.domain.ledger import LedgerLine
+from tpudeploy.domain.ledger import Ledger, LedgerFact
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.metrics import EngineFigures
 from tpudeploy.domain.model import Checkpoint
@@ -240,8 +240,8 @@ class StateBackend(Protocol):
         """Add one finished request to the history; parallel additions are safe. Raise `errors.StateError`."""
         ...
 
-    def ledger(self) -> tuple[LedgerLine, ...]:
-        """Return all lines of the ledger, oldest first. Raise `errors.StateUnreadable` if it cannot be read."""
+    def ledger(self) -> Ledger:
+        """Return all facts of the ledger. Raise `errors.StateUnreadable` if it cannot be read."""
         ...
 
     def budgets(self) -> tuple[str, bytes] | None:
@@ -265,8 +265,8 @@ class StateBackend(Protocol):
         """
         ...
 
-    def enter(self, line: LedgerLine) -> None:
-        """Add one line to the ledger; parallel additions are safe. Raise `errors.StateError`."""
+    def enter(self, fact: LedgerFact) -> None:
+        """Add one fact to the ledger; parallel additions are safe. Raise `errors.StateError`."""
         ...
 
     def close(self) -> None:

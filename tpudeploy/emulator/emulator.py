@@ -116,7 +116,8 @@ class Emulator:
         """
         with self._cloud.lock:
             self._cloud.age()
-            return tuple(replace(row, name=row.name.rpartition("/")[2]) for row in self._cloud.bill)
+            paths = [(row, row.name.split("/")) for row in self._cloud.bill]
+            return tuple(replace(row, name=path[-1], zone=path[3]) for row, path in paths)
 
     def preempt(self, name: str, *, notice: float = 0.0) -> None:
         """Take the machines of every slice of this name that has them, after a notice in seconds.

@@ -54,6 +54,7 @@ class BilledMachine:
 
     name: str
     began: float
+    zone: str = ""
     ended: float | None = None
     served: float | None = None
     used: float | None = None

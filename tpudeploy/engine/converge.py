@@ -40,7 +40,7 @@ from tpudeploy.domain.step import (
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.cost_wall import CostWall, later_end_over_budget, over_budget
 from tpudeploy.engine.execute import StepExecutor
-from tpudeploy.engine.ledger import record_ends, record_grants, record_removal
+from tpudeploy.engine.ledger import record_removal
 from tpudeploy.engine.observe import observe
 from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.publish import EndpointPublisher
@@ -475,10 +475,8 @@ class Convergence:
             if since == now:
                 with session.asking():
                     self._world.cloud.release(node.ref)
-                attempt, began = as_attempt(node, node.ref.name, now), node.slice.created_at
-                record_removal(
-                    self._world, self._goal.name, node.mark.replica, attempt, at=now, began=began, still_ran=True
-                )
+                attempt = as_attempt(node, node.ref.name, now)
+                record_removal(self._world, self._goal.name, node, attempt, at=now)
                 subject = about(attempt, where, at=now)
                 self._world.emit(events.Released(**subject, reason="its request is gone, and its machine is not"))
 
@@ -513,7 +511,6 @@ class Convergence:
 
     def _save_observation(self, session: StateSession, observed: Observed) -> None:
         before = session.state
-        record_ends(self._world, before, observed)
         state = merge_observation(before, observed)
         # A removal needs neither the losses nor the landings: it requests nothing.
         if self._goal.deployment is not None:
@@ -522,7 +519,6 @@ class Convergence:
             state = self._with_failed_landings(state, observed.at)
         # An observation without news costs no write: a watched fleet is observed every minute.
         if state is not before:
-            record_grants(self._world, before, state, observed)
             session.save(state)
             self._history.add_grants(before, state)
 

@@ -12,19 +12,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from math import inf
 
 from tpudeploy.config.budgets import parse_budgets
 from tpudeploy.domain.cost_budget import CostCeiling, TeamBudgets
 from tpudeploy.domain.deployment import Candidate, Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
-from tpudeploy.domain.errors import BudgetExceeded
+from tpudeploy.domain.errors import BudgetExceeded, CloudError, StateUnreadable, TpudeployError
 from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.state import Attempt, Boot, State
 from tpudeploy.engine.session import holding_budgets, states_by_name
 from tpudeploy.ports import StateBackend, World
-from tpudeploy.reconcile.cost_wall import BudgetUse, CostSituation, Shortfall, budget_uses, month_use, shortfall
-from tpudeploy.reconcile.spend import Exposure, charges, exposures, open_exposures, open_requests, untracked_exposures
+from tpudeploy.reconcile.cost_wall import (
+    UNREADABLE_HINT,
+    BudgetUse,
+    Shortfall,
+    budget_uses,
+    month_use,
+    shortfall,
+    unreadable,
+)
+from tpudeploy.reconcile.spend import CostSituation, Exposure, account, exposures, situation
 
 _LIFECYCLE = "lifecycle."
 
@@ -114,8 +123,8 @@ class CostCheck:
         names = [name for name in backend.names() if name != own_name] if is_shared else []
         others = states_by_name(backend, names) if names else {}
         ledger = backend.ledger()
-        self._charges = charges(ledger, (state, *others.values()), self._now)
-        self._open_requests = open_requests(ledger, self._now)
+        self._unreadable_lines = ledger.unreadable_lines
+        self._account = account(ledger, (state, *others.values()), self._now)
         self._requested: frozenset[str] | None = None
         if planned is not None:
             tracked = (state, *others.values())
@@ -173,22 +182,19 @@ class CostCheck:
 
     def _shortfall(self, state: State, name: str) -> Shortfall | None:
         """Return the limit that this request of a state would pass beside everything else, or None."""
-        own = exposures(state, self._now)
         request = _exposure_of(state, name, self._now)
-        others = [each for other in self._others for each in exposures(other, self._now)]
-        alive = [each for each in own if each.name != name] + others
-        tracked = (state, *self._others)
-        alive += untracked_exposures(self._charges, tracked, self._now)
-        alive += open_exposures(self._open_requests, tracked, self._now)
-        situation = CostSituation(charges=self._charges, exposures=self._marked(alive), now=self._now)
-        return shortfall(situation, request, own=self._deployment.cost_budget, team=self._team, ceiling=self._ceiling)
+        everything = situation(self._account, (state, *self._others), self._now)
+        beside = replace(
+            everything,
+            exposures=[self._marked(each) for each in everything.exposures if each.name != name],
+            unreadable_lines=self._unreadable_lines,
+        )
+        return shortfall(beside, request, own=self._deployment.cost_budget, team=self._team, ceiling=self._ceiling)
 
-    def _marked(self, alive: list[Exposure]) -> list[Exposure]:
-        """Return the exposures, of which those that nothing was requested for are marked as planned."""
-        requested = self._requested
-        if requested is None:
-            return alive
-        return [replace(e, is_planned=not e.is_untracked and e.name not in requested) for e in alive]
+    def _marked(self, alive: Exposure) -> Exposure:
+        """Return the exposure, marked as planned if nothing was requested for it."""
+        is_planned = self._requested is not None and not alive.is_untracked and alive.name not in self._requested
+        return replace(alive, is_planned=is_planned)
 
 
 def _exposure_of(state: State, name: str, now: float) -> Exposure:
@@ -220,16 +226,36 @@ def budgets_now(
     is_limited = team is not None or bool(own)
     if not is_limited and not else_month:
         return ()
-    states = tuple(states_by_name(backend).values())
-    ledger = backend.ledger()
-    every = charges(ledger, states, now)
-    alive = [each for state in states for each in exposures(state, now)]
-    alive += untracked_exposures(every, states, now)
-    alive += open_exposures(open_requests(ledger, now), states, now)
-    situation = CostSituation(charges=every, exposures=alive, now=now)
+    everything = current_situation(backend, now)
     if not is_limited:
-        return tuple(month_use(situation, {each.name for each in some}))
-    return tuple(budget_uses(situation, own, team))
+        return tuple(month_use(everything, {each.name for each in some}))
+    return tuple(budget_uses(everything, own, team))
+
+
+def current_situation(backend: StateBackend, now: float, names: Iterable[str] = ()) -> CostSituation:
+    """Return everything that was billed or may be; with names, only of these deployments. Raise as `backend`."""
+    own_names = frozenset(names)
+    states, ledger = tuple(states_by_name(backend, own_names).values()), backend.ledger()
+    everything = situation(account(ledger, states, now), states, now)
+    everything = replace(everything, unreadable_lines=ledger.unreadable_lines)
+    return everything.part(lambda name, _project: name in own_names) if own_names else everything
+
+
+def cost_since(backend: StateBackend, names: Iterable[str], since: float, now: float) -> float:
+    """Return what these deployments have cost since then, in USD at list price, by the ledger."""
+    own_names = tuple(names)
+    return current_situation(backend, now, own_names).spent(since, inf) if own_names else 0.0
+
+
+def ledger_warnings(world: World) -> Iterator[Diagnostic]:
+    """Yield a warning if a part of the ledger cannot be read."""
+    try:
+        lines = world.cost_backend.ledger().unreadable_lines
+    except (StateUnreadable, CloudError) as error:
+        yield _warning(error)
+        return
+    if lines:
+        yield _warning(StateUnreadable(f"{unreadable(lines)}.", hint=UNREADABLE_HINT))
 
 
 def planned_shortfalls(world: World, goals: Iterable[Goal]) -> Iterator[Diagnostic]:
@@ -268,7 +294,7 @@ def _planned_errors(
                 yield later_end_over_budget(goal.name, replica, short)
 
 
-def _warning(error: BudgetExceeded) -> Diagnostic:
+def _warning(error: TpudeployError) -> Diagnostic:
     return Diagnostic(code=error.code, message=error.message, severity=Severity.WARNING, hint=error.hint)
 
 
@@ -293,7 +319,9 @@ def over_budget(name: str, replica: int, short: Shortfall, *, outcome: str = "is
     """Return the error of a request that was not sent."""
     return BudgetExceeded(
         f"{address(name, replica)} {outcome}, because it could exceed a budget: {short.arithmetic}.",
-        hint="What runs is untouched. `tpudeploy cost` shows what was spent. An earlier lifecycle.end, a cheaper place"
+        hint=UNREADABLE_HINT
+        if short.unreadable_lines
+        else "What runs is untouched. `tpudeploy cost` shows what was spent. An earlier lifecycle.end, a cheaper place"
         f" or a higher {short.period.key} makes room.",
     )
 
@@ -302,5 +330,7 @@ def later_end_over_budget(name: str, replica: int, short: Shortfall) -> BudgetEx
     """Return the error of a change that was not made, because it gives a slice a later end."""
     return BudgetExceeded(
         f"{address(name, replica)} keeps its end, because a later one could exceed a budget: {short.arithmetic}.",
-        hint=f"Nothing of it was changed. An earlier lifecycle.end or a higher {short.period.key} makes room.",
+        hint=UNREADABLE_HINT
+        if short.unreadable_lines
+        else f"Nothing of it was changed. An earlier lifecycle.end or a higher {short.period.key} makes room.",
     )

@@ -27,7 +27,7 @@ from tpudeploy.node.request import boot_metadata, slice_request
 from tpudeploy.ports import World
 from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.readiness import ready_slices
-from tpudeploy.reconcile.refusals import UNANSWERED, add_refusal, without_freed_refusals
+from tpudeploy.reconcile.refusals import add_refusal, without_freed_refusals
 from tpudeploy.reconcile.replicas import at_replica
 
 
@@ -192,9 +192,7 @@ class StepExecutor:
 
     def _forget(self, action: step.Forget) -> None:
         attempt = self._attempt(action.replica, action.name)
-        # What Google refused, or let lapse, never ran. Of what is not there any more, nobody knows.
-        if action.refusal is None or action.refusal.kind == UNANSWERED:
-            record_unseen_run(self._world, self._session.state.deployment, action.replica, attempt)
+        record_unseen_run(self._world, self._session.state.deployment, action.replica, attempt, action.refusal)
         self._drop(action.replica, attempt, action.refusal, is_unseen=action.absence is Absence.NEVER_APPEARED)
         # Google deleted the slice at the end of its run before clients were sent to a successor: a user can avoid that.
         if attempt.is_ending and attempt.draining_at is None and self._deployment is not None:

@@ -31,6 +31,7 @@ from tpudeploy.domain.slices import (
 )
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.together import together
+from tpudeploy.engine.ledger import record_observation
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.slow_zones import SlowZones
 from tpudeploy.node.node_facts import SPEC_KEY
@@ -141,8 +142,9 @@ def observe(
         return observe_all(world, [subject], loads=loads)[0]
     zones = SlowZones(world.clock) if slow_zones is None else slow_zones
     slices, unseen = _slices_zone_by_zone(world, state, deployment, zones)
-    observed = _observations(world, [subject], [slices], probe_again=True, loads=loads)[0]
-    return replace(observed, unseen=unseen)
+    observed = replace(_observations(world, [subject], [slices], probe_again=True, loads=loads)[0], unseen=unseen)
+    record_observation(world, state, observed, releases=True)
+    return observed
 
 
 def observe_all(
@@ -175,6 +177,8 @@ def observe_all(
     observations = _observations(
         world, subjects, slices_of_each, probe_again=probe_again, loads=loads, most_reports=most_reports
     )
+    for subject, observed in zip(subjects, observations, strict=True):
+        record_observation(world, subject.state, observed)
     return tuple(map(partial(_with_late_slices, slices), subjects, observations))
 
 

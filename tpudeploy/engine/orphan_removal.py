@@ -7,6 +7,7 @@ begins with what the cloud still lists.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -19,10 +20,11 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Claim, Listing, NotSearched, Orphan, Orphans
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.report import ReplicaOutcome, RunReport
-from tpudeploy.domain.slices import Absence, Observed, Slice, SliceRef
+from tpudeploy.domain.slices import Absence, Observed, Slice, SliceEnd, SliceRef
 from tpudeploy.domain.state import Record, State
 from tpudeploy.domain.step import Forget, Release, Step, Wait
 from tpudeploy.engine.ledger import record_removal, record_untracked_end
+from tpudeploy.engine.observe import ObservationTarget, observe_all
 from tpudeploy.engine.request_events import About, about
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import StateSession, open_session, states_by_name
@@ -30,7 +32,7 @@ from tpudeploy.orphans.claims import as_attempt, find_orphans, is_removable
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.decide import remove
-from tpudeploy.reconcile.spend import charges
+from tpudeploy.reconcile.spend import Billing, account
 
 _SILENCE = 300.0  # seconds without news before each "still waiting"
 _WHY: Mapping[Claim, str] = {
@@ -130,32 +132,33 @@ def collect(world: World, orphans: Orphans) -> RunReport:
                 removal.give_up(elapsed)
         elif any(removal.is_pending for removal in pending):
             world.clock.sleep(world.patience.poll(quiet))
-    _close_untracked(world)
+    _close_ended(world)
     return RunReport(outcomes=tuple(outcome for removal in removals for outcome in removal.outcomes))
 
 
-def _close_untracked(world: World) -> None:
-    """Record the ends of slices that no state tracks: a person, or a gc that was killed, has deleted them."""
+def _close_ended(world: World) -> None:
+    """Record the ends of slices that ended by themselves, or that a person or a gc that was killed has deleted."""
     states = tuple(states_by_name(world.state).values())
+    for state in states:
+        with suppress(errors.Fault, errors.Denied):  # the next gc looks again
+            observe_all(world, [ObservationTarget(state=state)], probe_again=False)
     tracked_names = {attempt.name for state in states for attempt in state.attempts}
-    for charge in charges(world.state.ledger(), states, world.clock.now()):
-        if not charge.is_running or charge.line.name in tracked_names:
+    for each in account(world.cost_backend.ledger(), states, world.clock.now()):
+        request = each.request
+        if each.billing is Billing.RAN or request.name in tracked_names:
             continue
-        line = charge.line
         ref = SliceRef(
-            name=line.name,
-            project=line.project,
-            zone=line.zone,
-            provisioning=line.provisioning,
-            backend=line.backend,
-            accelerator_type=line.type,
+            name=request.name,
+            project=request.project,
+            zone=request.zone,
+            provisioning=request.provisioning,
+            backend=request.backend,
+            accelerator_type=request.type,
             was_granted=True,
         )
-        try:
+        with suppress(errors.Fault, errors.Denied):
             if not world.cloud.slices([ref]):
-                record_untracked_end(world, charge, world.cloud.end(ref))
-        except (errors.Fault, errors.Denied):
-            continue  # the next gc looks again
+                record_untracked_end(world, each, world.cloud.end(ref))
 
 
 class OrphanRemoval:
@@ -172,6 +175,7 @@ class OrphanRemoval:
         self._orphans = {import_id(orphan.resource.ref): orphan for orphan in orphans}
         self._attempts = {path: as_attempt(o.resource, path, self._began) for path, o in self._orphans.items()}
         self._raw_states = {path: o.resource.slice.raw_state for path, o in self._orphans.items()}
+        self._ends: dict[str, SliceEnd | None] = {}
         self._is_observed = False
         self.outcomes: list[ReplicaOutcome] = []
 
@@ -243,16 +247,19 @@ class OrphanRemoval:
                 self._world.emit(events.Waiting(at=now, address=where, why=step.why, elapsed=now - self._began))
 
     def _record_removal(self, path: str, now: float) -> None:
-        orphan, attempt = self._orphans[path], self._attempts[path]
-        released, began = attempt.releasing_at, orphan.resource.slice.created_at
-        named_attempt = replace(attempt, name=orphan.resource.ref.name)
-        at, replica = now if released is None else released, orphan.resource.mark.replica
-        record_removal(self._world, self._deployment, replica, named_attempt, at=at, began=began)
+        resource, attempt = self._orphans[path].resource, self._attempts[path]
+        at = now if attempt.releasing_at is None else attempt.releasing_at
+        named_attempt = replace(attempt, name=resource.ref.name)
+        record_removal(self._world, self._deployment, resource, named_attempt, at=at, end=self._ends.get(path))
 
     def _release(self, session: StateSession, path: str, now: float) -> None:
         """Request the deletion as often as it takes, and report it once. Raise as `StateSession.asking` does."""
         orphan, attempt = self._orphans[path], self._attempts[path]
         why = _WHY[orphan.claim]
+        if attempt.releasing_at is None:
+            # Afterwards, Google's record is of this deletion.
+            with suppress(errors.CloudError):
+                self._ends[path] = self._world.cloud.end(orphan.resource.ref)
         self._attempts[path] = attempt.after(ReleaseBegan(releasing_at=now, reason=why))
         with session.asking():  # a run that paused for longer than its lease cannot know that an apply needs it by now
             self._world.cloud.release(orphan.resource.ref)

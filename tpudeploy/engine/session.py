@@ -16,7 +16,6 @@ from tpudeploy.domain.lock import BUDGETS, Lease, LockInfo
 from tpudeploy.domain.state import State, StateWriter
 from tpudeploy.engine.ledger import record_departures, record_requests
 from tpudeploy.ports import StateBackend, World
-from tpudeploy.reconcile.spend import charges
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 16.0  # seconds, as Terraform waits for a lock
 _SAVE_SHARE = 1 / 12  # of the grace, that the save of an intent may take
@@ -302,14 +301,6 @@ def states_by_name(backend: StateBackend, names: Iterable[str] = ()) -> dict[str
         if state is not None:
             states[name] = state
     return states
-
-
-def cost_since(backend: StateBackend, names: Iterable[str], since: float, now: float) -> float:
-    """Return what these deployments have cost since then, in USD at list price, by the ledger."""
-    own_names = frozenset(names)
-    states = tuple(states_by_name(backend, own_names).values()) if own_names else ()
-    every = charges(backend.ledger(), states, now)
-    return sum(each.usd(since, now) or 0.0 for each in every if each.line.deployment in own_names)
 
 
 def abandoned_locks(world: World, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:

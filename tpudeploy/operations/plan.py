@@ -68,7 +68,7 @@ def plan(
     """
     from tpudeploy.domain.plan import Mode
     from tpudeploy.engine import plan as engine
-    from tpudeploy.engine.cost_wall import planned_shortfalls
+    from tpudeploy.engine.cost_wall import ledger_warnings, planned_shortfalls
     from tpudeploy.engine.pins import PinLookup
     from tpudeploy.engine.plan import PlanScope
     from tpudeploy.pins import not_pinned
@@ -118,7 +118,7 @@ def plan(
     goals = (dataclasses.replace(goal, notify=notify.get(goal.name, goal.notify)) for goal in new_plan.goals)
     new_plan = dataclasses.replace(new_plan, goals=tuple(goals))
     short = planned_shortfalls(world, new_plan.goals) if scope.mode is Mode.NORMAL else ()
-    diagnostics = (*new_plan.diagnostics, *not_pinned(pins.unknown, deployments), *short)
+    diagnostics = (*new_plan.diagnostics, *not_pinned(pins.unknown, deployments), *ledger_warnings(world), *short)
     return Plan.from_domain(dataclasses.replace(new_plan, diagnostics=diagnostics), backend=adapters.backend)
 
 

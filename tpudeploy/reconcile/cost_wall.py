@@ -6,17 +6,20 @@ counted has begun by now, so no later day or month costs more. Days and months a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import inf
 
 from tpudeploy.domain.cost_budget import CostBudget, CostCeiling, TeamBudgets
-from tpudeploy.reconcile.spend import Charge, Exposure
+from tpudeploy.reconcile.spend import CostSituation, Counts, Exposure
 
 _ROUNDING = 1e-6
-_Counts = Callable[[str, str], bool]  # whether a deployment in a project counts towards a budget
+UNREADABLE_HINT = (
+    "Restore .tpudeploy/ledger.jsonl (in a bucket: ledger/) from a copy, or remove what is damaged. Until then no"
+    " request passes a budget, because money may have been spent."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,8 @@ class BudgetPeriod:
 class Shortfall:
     """A limit that a request would pass. `planned` is what the requests of a plan before this one would cost.
 
-    `waits`: it fits once what is leaving, or another open request, is gone.
+    `waits`: it fits once what is leaving, or another open request, is gone. With `unreadable_lines` in the ledger, what
+    was spent is unknown.
     """
 
     period: BudgetPeriod
@@ -43,10 +47,13 @@ class Shortfall:
     request: float
     planned: float = 0.0
     waits: bool = False
+    unreadable_lines: int = 0
 
     @property
     def arithmetic(self) -> str:
         """Return the sum, as messages show it."""
+        if self.unreadable_lines:
+            return f"{unreadable(self.unreadable_lines)}, so what counts towards {self.period.key} is unknown"
         if inf in (self.request, self.alive, self.planned):
             subject = "this request" if self.request == inf else "what is alive"
             return f"{subject} has no end or no known price"
@@ -57,15 +64,6 @@ class Shortfall:
             f" ${self.request:.2f} for this request = ${total:.2f}, and {self.period.key} is ${self.period.usd:.2f}"
             f" {self.period.label}"
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostSituation:
-    """Everything that is billed, or may be: the charges of the ledger, and the exposures of the states."""
-
-    charges: Sequence[Charge]
-    exposures: Sequence[Exposure]
-    now: float
 
 
 def shortfall(
@@ -79,14 +77,18 @@ def shortfall(
     """Return the first limit that the request would pass, or None. One that waits comes last."""
     waiting: Shortfall | None = None
     for scope_periods, counts in _scopes(request, own, team, ceiling, situation.now):
-        charges = [each for each in situation.charges if counts(each.line.deployment, each.line.project)]
-        alive = [each for each in situation.exposures if counts(each.deployment, each.project)]
+        counted = situation.part(counts)
         for period in scope_periods:
-            short = _shortfall(period, charges, alive, request, situation.now)
+            short = _shortfall(period, counted, request)
             if short is not None and not short.waits:
                 return short
             waiting = waiting or short
     return waiting
+
+
+def unreadable(lines: int) -> str:
+    """Return what is wrong with a ledger of which this number of lines cannot be read."""
+    return f"{lines} line{'' if lines == 1 else 's'} of the ledger of costs cannot be read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,31 +120,30 @@ def budget_uses(
 
 def month_use(situation: CostSituation, deployments: Collection[str]) -> Iterator[BudgetUse]:
     """Yield what these deployments cost in this month, without a budget; nothing if they never had a slice."""
-    if any(each.line.deployment in deployments for each in situation.charges):
+    if any(each.request.deployment in deployments for each in situation.intervals):
         endless = CostBudget(usd_per_month=inf)
         yield from _use_in_periods(situation, endless, "", "", lambda name, _project: name in deployments)
 
 
-def _is_deployment(name: str) -> _Counts:
+def _is_deployment(name: str) -> Counts:
     return lambda other, _: other == name
 
 
-def _is_one_of(names: AbstractSet[str]) -> _Counts:
+def _is_one_of(names: AbstractSet[str]) -> Counts:
     return lambda deployment, _project: deployment in names
 
 
-def _is_project(project: str) -> _Counts:
+def _is_project(project: str) -> Counts:
     return lambda _, other: other == project
 
 
 def _use_in_periods(
-    situation: CostSituation, budget: CostBudget, key: str, deployment: str, counts: _Counts
+    situation: CostSituation, budget: CostBudget, key: str, deployment: str, counts: Counts
 ) -> Iterator[BudgetUse]:
-    charges = [each for each in situation.charges if counts(each.line.deployment, each.line.project)]
-    alive = [each for each in situation.exposures if counts(each.deployment, each.project)]
+    counted = situation.part(counts)
     for period in periods(budget, key, situation.now):
         if period.since <= situation.now < period.until:
-            spent, most = _spent(period, charges, situation.now), _most(period, alive)
+            spent, most = counted.spent(period.since, period.until), counted.alive(period.since, period.until)
             yield BudgetUse(deployment=deployment, period=period, spent=spent, alive=most)
 
 
@@ -165,7 +166,7 @@ def _period(usd: float, begin: datetime, end: datetime, key: str, label: str) ->
 
 def _scopes(
     request: Exposure, own: CostBudget | None, team: TeamBudgets | None, ceiling: CostCeiling | None, now: float
-) -> Iterator[tuple[Iterable[BudgetPeriod], _Counts]]:
+) -> Iterator[tuple[Iterable[BudgetPeriod], Counts]]:
     """Yield the limits that hold for a request, with which deployments and projects count towards each."""
     for each in () if ceiling is None else ceiling.all:
         whole = BudgetPeriod(usd=each.usd, since=each.since, until=inf, key="-max-cost", label="for this run")
@@ -179,35 +180,30 @@ def _scopes(
             yield periods(team.projects[request.project], key, now), _is_project(request.project)
 
 
-def _shortfall(
-    period: BudgetPeriod, charges: Sequence[Charge], alive: Sequence[Exposure], request: Exposure, now: float
-) -> Shortfall | None:
-    spent = _spent(period, charges, now)
-    most = _most(period, [each for each in alive if not each.is_planned])
-    planned = _most(period, [each for each in alive if each.is_planned])
+def _shortfall(period: BudgetPeriod, situation: CostSituation, request: Exposure) -> Shortfall | None:
+    since, until = period.since, period.until
+    spent = situation.spent(since, until)
+    most, planned, staying = (
+        replace(situation, exposures=[each for each in situation.exposures if counts(each)]).alive(since, until)
+        for counts in (lambda e: not e.is_planned, lambda e: e.is_planned, lambda e: not _may_go(e, request))
+    )
     # A budget only holds what has an end.
-    own = inf if request.until == inf else request.usd(period.since, period.until)
+    own = inf if request.until == inf else request.usd(since, until)
     limit = period.usd + _ROUNDING
     # What costs nothing in a period is not refused for it.
-    if not own or spent + most + planned + own <= limit:
+    if not own or (spent + most + planned + own <= limit and not situation.unreadable_lines):
         return None
-    staying = [each for each in alive if not _may_go(each, request)]
-    waits = spent + _most(period, staying) + own <= limit
-    return Shortfall(period=period, spent=spent, alive=most, request=own, planned=planned, waits=waits)
+    return Shortfall(
+        period=period,
+        spent=spent,
+        alive=most,
+        request=own,
+        planned=planned,
+        waits=spent + staying + own <= limit and not situation.unreadable_lines,
+        unreadable_lines=situation.unreadable_lines,
+    )
 
 
 def _may_go(other: Exposure, request: Exposure) -> bool:
     is_sibling = (other.deployment, other.replica) == (request.deployment, request.replica)
     return other.is_leaving or (other.is_open and is_sibling)
-
-
-def _spent(period: BudgetPeriod, charges: Iterable[Charge], now: float) -> float:
-    # What has ended counts whole, also where this machine's clock is behind.
-    ends = ((each, min(period.until, now) if each.is_running else period.until) for each in charges)
-    return sum(each.usd(period.since, until) or 0.0 for each, until in ends)
-
-
-def _most(period: BudgetPeriod, alive: Iterable[Exposure]) -> float:
-    # No run ends what a person took out of a state: the ceiling of a run, which has no end of its own, leaves it out.
-    counted = (each for each in alive if not (each.is_untracked and period.until == inf))
-    return sum(each.usd(period.since, period.until) for each in counted)

@@ -45,6 +45,25 @@ def past_deletion(attempt: Attempt, state: State, now: float) -> float:
     return min([now, *(end + LATE for end in ends if end > since)])
 
 
+def earliest_deletion(attempt: Attempt, state: State, now: float) -> float:
+    """Return when its machine may have deleted itself at the earliest; infinite without an end of its own."""
+    granted = attempt.asked_at if attempt.granted_at is None else attempt.granted_at
+    ends, end, hours, idle = (
+        [_deployment_end(attempt, state)],
+        _end(attempt),
+        _hours(attempt),
+        attempt.spec.get(EndCause.IDLE),
+    )
+    if isinstance(end, Duration) and state.serving_since is None:
+        ends.append(granted + end)
+    if idle is not None:
+        ends.append(max(granted, state.serving_since or 0.0, state.used_at or 0.0) + Duration.parse(str(idle)))
+    if hours is not None:
+        closed = last_closing(hours, now)
+        ends.append(closed if closed >= granted else closing_after(hours, now))
+    return min(ends)
+
+
 def _deployment_end(attempt: Attempt, state: State) -> float:
     end = _end(attempt)
     if isinstance(end, Moment):

@@ -157,7 +157,7 @@ def assert_ledger_is_the_bill(at: CommandLine, late: float) -> None:
     now = at.clock.now()
     rows = json.loads(at.run("cost", "-group-by", "slice", "-json").out)["rows"]
     # What is imported by a run that dies before its first line is counted by its state.
-    prices = {row["key"]: row["usd_per_hour"] for row in rows if row["running"]}
+    prices = {row["key"]: row["usd_per_hour"] for row in rows if row["running"] or row["may_run"]}
     with suppress(FileNotFoundError):
         lines = (at.folder / ".tpudeploy" / "ledger-emulated.jsonl").read_text("utf-8").splitlines()
         prices |= {line["name"]: line["usd_per_hour"] for line in map(json.loads, lines)}
@@ -167,7 +167,7 @@ def assert_ledger_is_the_bill(at: CommandLine, late: float) -> None:
         name = row.name.partition("-w-")[0]  # a group is one slice, from its first machine on
         bill[name] = max(bill.get(name, 0.0), (now if row.ended is None else row.ended) - row.began)
     assert in_ledger == pytest.approx(bill, abs=late)
-    assert {row["key"] for row in rows if row["running"]} == set(at.emulator.billed())
+    assert {row["key"] for row in rows if row["running"] or row["may_run"]} == set(at.emulator.billed())
 
 
 def live(cli: Open, scenario: Scenario, patch: pytest.MonkeyPatch, kill: tuple[int, int] | None = None) -> list[int]:

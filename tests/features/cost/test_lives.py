@@ -31,6 +31,9 @@ AGAIN = 60.0  # until a machine tries again, for each of its deletions that Goog
 PATIENCE = 45 * 60.0  # `health.timeout`: what never serves ends as if it had at the last moment
 LANDING = 900.0  # from the creation of a machine, which is billed, to its boot, from which that patience counts
 IDLE = 1800.0
+SIGHT = 60.0  # in which a run sees that Google took a machine that it deletes
+# A v6e-1 on spot, in August 2026, by Google's page: not by the catalog of the product.
+USD_PER_HOUR = {"us-east5-a": 1.4033, "us-east5-b": 1.4033, "europe-west4-a": 1.78}
 
 
 @dataclass(frozen=True)
@@ -147,10 +150,8 @@ def send_request(at: CommandLine, name: str) -> None:
 
 
 def prices(at: CommandLine) -> Mapping[str, float]:
-    """Return the price of each request per hour, as the ledger has it."""
-    path = at.folder / ".tpudeploy" / "ledger-emulated.jsonl"
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    return {line["name"]: line["usd_per_hour"] for line in map(json.loads, lines)}
+    """Return the price of each machine per hour, by a list of its own."""
+    return {row.name: USD_PER_HOUR[row.zone] for row in at.emulator.bill()}
 
 
 def totals(at: CommandLine) -> Iterator[tuple[str, str, float]]:
@@ -175,6 +176,19 @@ def check(at: CommandLine, life: Life) -> None:
     for kind, which, usd in totals(at):
         limit = limits[kind]
         assert limit is None or usd <= limit + unknown + 0.01, (life.seed, kind, which, usd, limit)
+    check_cost(at, life)
+
+
+def check_cost(at: CommandLine, life: Life) -> None:
+    """What `cost` says of each slice contains what is billed for it."""
+    rows = json.loads(at.run("cost", "-group-by", "slice", "-json").out)["rows"]
+    intervals = {row["key"]: (row["usd_least"], row["usd"]) for row in rows}
+    for row in at.emulator.bill():
+        price = USD_PER_HOUR[row.zone] / HOUR
+        usd = price * ((at.clock.now() if row.ended is None else row.ended) - row.began)
+        least, most = intervals[row.name]
+        inexact = price * (life.skew + SIGHT) + 0.001
+        assert least - inexact <= usd <= most + inexact, (life.seed, row, usd, least, most)
 
 
 def end_in_state(at: CommandLine, life: Life, name: str) -> float | None:

@@ -13,7 +13,7 @@ from tpudeploy.adapters.state.bucket_locks import BucketLocks
 from tpudeploy.domain import errors
 from tpudeploy.domain.boots import BootRecord
 from tpudeploy.domain.history import HistoryEntry
-from tpudeploy.domain.ledger import LedgerLine
+from tpudeploy.domain.ledger import Ledger, LedgerFact
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State
 from tpudeploy.ports import BootStore, Clock, Snapshot
@@ -132,11 +132,11 @@ class BucketState:
     def record(self, tried: HistoryEntry) -> None:
         _add_to_history(self._objects, f"{self._prefix}zones/", tried)
 
-    def ledger(self) -> tuple[LedgerLine, ...]:
+    def ledger(self) -> Ledger:
         folder = f"{self._prefix}ledger/"
         with self._reading(folder):
             entries = self._objects.list_under(folder)
-        return ledger.parse_lines("\n".join(one.metadata.get(_LINE, "") for one in entries))
+        return ledger.parse_lines("".join(f"{one.metadata.get(_LINE, _NO_LINE)}\n" for one in entries))
 
     def budgets(self) -> tuple[str, bytes] | None:
         key = f"{self._prefix}budgets.yaml"
@@ -159,9 +159,9 @@ class BucketState:
         except Moved as cause:
             raise errors.StateConflict(f"{self._objects.name(key)} was written by another run.") from cause
 
-    def enter(self, line: LedgerLine) -> None:
-        text = ledger.format_line(line)
-        key = f"{self._prefix}ledger/{round(line.at * 1000):013d}-{uuid.uuid4().hex[:12]}.json"
+    def enter(self, fact: LedgerFact) -> None:
+        text = ledger.format_line(fact)
+        key = f"{self._prefix}ledger/{round(fact.at * 1000):013d}-{uuid.uuid4().hex[:12]}.json"
         try:
             self._objects.write(key, text.encode(), over=0, metadata={_LINE: text.strip()})
         except (errors.CloudError, Moved) as cause:
@@ -209,6 +209,7 @@ class BucketState:
 # has an object per finished request, with its line in the metadata, which a list returns. Keys count down, so that the
 # list begins with the latest.
 _LINE, _BOOT = "tried", "boot"
+_NO_LINE = "an object without its line"  # is no line of the ledger
 _MAX_READ = 1000  # the latest ones; one page of a list
 _LATEST_TIME = 9_999_999_999_999  # milliseconds since the epoch: keys count down from here
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from tpudeploy.config.settings import FILE as SETTINGS
 from tpudeploy.domain import errors
 
 MAX_BYTES = 512 * 2**20  # of a file of ours: a state of a thousand deployments' history is a fifth of it
+_LONGEST_LINE = 64 * 2**10  # of a killed writer, that is removed
 
 _OWNERS_FOLDER, _OWNERS_FILE = 0o700, 0o600
 _ANYONES_FOLDER, _ANYONES_FILE = 0o777, 0o666  # before the umask
@@ -143,8 +145,13 @@ class Folder:
             handle = self._open_locked(folder, name)
             try:
                 size = os.fstat(handle).st_size
-                is_torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
-                whole = b"\n" + line if is_torn else line
+                rest = _incomplete_line(handle, size)
+                if 0 < len(rest) < _LONGEST_LINE and not _is_json(rest):
+                    # The line of a killed writer. Completed by another line, it would look damaged.
+                    size -= len(rest)
+                    os.ftruncate(handle, size)
+                    rest = b""
+                whole = b"\n" + line if rest else line
                 if os.write(handle, whole) < len(whole):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 if size + len(whole) >= 2 * keep:
@@ -452,6 +459,20 @@ def _write_whole(handle: int, content: bytes) -> None:
     count = os.write(handle, content)
     while count < len(content):
         count += os.write(handle, content[count:])
+
+
+def _incomplete_line(handle: int, size: int) -> bytes:
+    """Return what follows the last end of a line."""
+    since = max(0, size - _LONGEST_LINE)
+    return os.pread(handle, size - since, since).rpartition(b"\n")[2]
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _last_lines(handle: int, most: int) -> bytes:

@@ -17,7 +17,7 @@ from tpudeploy.adapters.project import BUDGETS
 from tpudeploy.adapters.state import disk, holder, stored
 from tpudeploy.domain import errors
 from tpudeploy.domain.history import HistoryEntry
-from tpudeploy.domain.ledger import LedgerLine
+from tpudeploy.domain.ledger import Ledger, LedgerFact
 from tpudeploy.domain.lock import Lease, LockInfo, lock_name, lock_subject
 from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
@@ -192,14 +192,14 @@ class LocalState:
             self._folder.hide_from_git(_OWN_FILES)
             self._folder.append(self._history, capacity_history.format_entry(tried).encode(), keep=_HISTORY_BYTES)
 
-    def ledger(self) -> tuple[LedgerLine, ...]:
+    def ledger(self) -> Ledger:
         try:
             text = self._folder.read(self._ledger)
         except FileNotFoundError:
-            return ()
+            return Ledger()
         except OSError as cause:
             raise _unreadable(self._folder.path / self._ledger, cause) from cause
-        return ledger.parse_lines(text.decode(errors="replace"))
+        return ledger.parse_lines(text.decode("ascii", errors="replace"))
 
     def budgets(self) -> tuple[str, bytes] | None:
         try:
@@ -226,10 +226,10 @@ class LocalState:
         self._folder.replace(_OUTBOX, text)
         return _digest(text.encode()).hex()
 
-    def enter(self, line: LedgerLine) -> None:
+    def enter(self, fact: LedgerFact) -> None:
         with self._folder.writing(self._ledger):
             self._folder.hide_from_git(_OWN_FILES)
-            self._folder.append(self._ledger, ledger.format_line(line).encode(), keep=disk.MAX_BYTES)
+            self._folder.append(self._ledger, ledger.format_line(fact).encode(), keep=disk.MAX_BYTES)
 
     def close(self) -> None:
         """Do nothing, because the kernel releases the locks."""

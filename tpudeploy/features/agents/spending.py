@@ -6,14 +6,16 @@ An agent may write the project's files: the states, the ledger and the budgets. 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from math import inf
 from threading import Lock
 from typing import Any, cast
 
 from tpudeploy.domain.errors import BudgetExceeded
-from tpudeploy.domain.ledger import LedgerEvent, LedgerLine
+from tpudeploy.domain.ledger import Ledger, LedgerFact, MachineEnd
 from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot, StateBackend
-from tpudeploy.reconcile.spend import charges, exposures
+from tpudeploy.reconcile.spend import exposures, interval
 
 _ROUNDING = 1e-6
 _HOUR = 3600.0
@@ -31,14 +33,14 @@ class ServerSpending:
         self._lock = Lock()
         self._most: dict[_Slice, float] = {}
         self._promises: dict[str, float] = {}
-        self._lines: list[LedgerLine] = []
+        self._facts: list[LedgerFact] = []
         self._last_states: dict[str, State] = {}
 
     @property
-    def lines(self) -> tuple[LedgerLine, ...]:
+    def facts(self) -> tuple[LedgerFact, ...]:
         """Return what the runs have entered into the ledger."""
         with self._lock:
-            return tuple(self._lines)
+            return tuple(self._facts)
 
     def promise(self, most: Mapping[str, float]) -> None:
         """Count deployments with the most that each may cost until its end, whichever run requests its slices."""
@@ -84,17 +86,22 @@ class ServerSpending:
             self._most = most
             self._last_states[name] = state
 
-    def note_line(self, line: LedgerLine) -> None:
+    def note_fact(self, fact: LedgerFact) -> None:
         """Count a slice that is proven to be gone with what it cost."""
+        request = fact.request
         with self._lock:
-            self._lines.append(line)
-            key = (line.deployment, line.project, line.zone, line.name)
-            if line.event is not LedgerEvent.GONE or key not in self._most:
+            self._facts.append(fact)
+            key = (request.deployment, request.project, request.zone, request.name)
+            if not isinstance(fact, MachineEnd) or key not in self._most:
                 return
-            own = [each for each in self._lines if (each.project, each.zone, each.name) == key[1:]]
-            costs = [charge.usd(0.0, self._clock.now()) for charge in charges(own, (), self._clock.now())]
-            if None not in costs:
-                self._most[key] = sum(usd for usd in costs if usd is not None)
+            facts = (each for each in self._facts if each.request.name == request.name)
+            own = [
+                each for each in facts if (each.request.project, each.request.zone) == (request.project, request.zone)
+            ]
+            billed = interval(own, self._clock.now())
+            usd = 0.0 if billed is None else billed.most_usd(0.0, inf)
+            if usd < inf:
+                self._most[key] = usd
 
     def _most_of(self, state: State, previous: State | None, now: float) -> Mapping[_Slice, float]:
         """Return the most that each slice costs if it was requested since the server began, or ends later now."""
@@ -111,7 +118,7 @@ class ServerSpending:
             ):
                 continue  # a person requested it, and it ends no later
             hours = 0.0 if attempt.granted_at is None else max(0.0, now - attempt.granted_at) / _HOUR
-            most[key] = each.usd(0.0, float("inf")) + hours * (each.usd_per_hour or 0.0)
+            most[key] = each.usd(0.0, inf) + hours * (each.usd_per_hour or 0.0)
         return most
 
     def _sum(self, most: Mapping[_Slice, float], beside: Collection[str] = ()) -> float:
@@ -148,14 +155,16 @@ class _GuardedStates:
         self._previous[name] = state
         return version
 
-    def enter(self, line: LedgerLine) -> None:
-        self._spending.note_line(line)
-        self._states.enter(line)
+    def enter(self, fact: LedgerFact) -> None:
+        self._spending.note_fact(fact)
+        self._states.enter(fact)
 
-    def ledger(self) -> tuple[LedgerLine, ...]:
-        lines = self._states.ledger()
-        written = {(line.name, line.event, line.at) for line in lines}
-        return (*lines, *(each for each in self._spending.lines if (each.name, each.event, each.at) not in written))
+    def ledger(self) -> Ledger:
+        ledger = self._states.ledger()
+        keys = {(fact.request.name, type(fact), fact.at) for fact in ledger.facts}
+        own = self._spending.facts
+        others = [fact for fact in own if (fact.request.name, type(fact), fact.at) not in keys]
+        return replace(ledger, facts=(*ledger.facts, *others))
 
     def budgets(self) -> tuple[str, bytes] | None:
         return self._budgets or self._states.budgets()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from threading import Lock, RLock
 
@@ -22,7 +23,8 @@ from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
 from tpudeploy.domain.events import Event, Warned
 from tpudeploy.domain.facts import ApiFacts, Facts, Unknown
-from tpudeploy.engine.session import cost_since, holding_lock, states_by_name
+from tpudeploy.engine.cost_wall import cost_since, current_situation
+from tpudeploy.engine.session import holding_lock, states_by_name
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.report.labels import text_of
 from tpudeploy.features.benchmark.run import Cell
@@ -39,7 +41,6 @@ from tpudeploy.features.campaign.record import CampaignAnswers, CampaignRecord, 
 from tpudeploy.features.campaign.store import StoredCampaigns
 from tpudeploy.loading import Profile
 from tpudeploy.ports import Workers
-from tpudeploy.reconcile.spend import exposures
 from tpudeploy.text import words
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
@@ -342,14 +343,9 @@ class _CampaignRun:
         budget = self._plan.grid.spec.budget
         if budget is None:
             return None
-        now, states = self._clock.now(), states_by_name(self._workspace.adapters.states, self._names)
-        alive = sum(
-            each.usd(now, float("inf"))
-            for name, state in states.items()
-            if name in self._names and name != but_of
-            for each in exposures(state, now)
-        )
-        return budget - self._campaigns.spent(self._names, self._record.began_at) - alive
+        everything = current_situation(self._workspace.adapters.states, self._clock.now(), self._names)
+        others, since = everything.part(lambda name, _project: name != but_of), self._record.began_at
+        return budget - everything.spent(since, inf) - others.alive(since, inf)
 
     def _lane_run(self, lane: CampaignLane | None, name: str, end_minutes: int | None) -> LaneRun:
         """Return the run of a lane, or of one that has only a slice to delete. Its first slice has this end."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from tpudeploy.domain.names import SliceName, address
 from tpudeploy.features.cost.billing_export import BilledRow
-from tpudeploy.reconcile.spend import Charge
+from tpudeploy.reconcile.spend import Interval, situation
 
 _HOUR = 3600.0
 _ROUNDING_SECONDS = 180.0  # per slice: the machine is deleted within minutes, and Google rounds
@@ -64,23 +64,23 @@ class ComparedCosts:
     total: CostDifference
 
 
-def compare(charges: Iterable[Charge], billed: Iterable[BilledRow]) -> ComparedCosts:
+def compare(intervals: Iterable[Interval], billed: Iterable[BilledRow]) -> ComparedCosts:
     """Return what differs in the time that the export is about. Without a row, nothing does."""
     rows = tuple(billed)
     if not rows:
         empty = CostDifference(key="total", ledger_usd=0.0, billed_usd=0.0, causes={})
         return ComparedCosts(since=0.0, until=0.0, rows=(), total=empty)
     since, until = min(row.since for row in rows), max(row.until for row in rows)
-    own = [charge for charge in charges if charge.seconds(since, until) > 0]
+    own = [interval for interval in intervals if interval.seconds(since, until) > 0]
     of_rows: dict[str, list[BilledRow]] = {}
     names = {row.name for row in rows if row.name}
     for row in rows:
         of_rows.setdefault(_key_of_row(row), []).append(row)
-    of_charges: dict[str, list[Charge]] = {}
-    for charge in own:
-        of_charges.setdefault(_key_of_charge(charge, names, of_rows), []).append(charge)
-    keys = dict.fromkeys([*of_charges, *of_rows])
-    every = [_difference(key, of_charges.get(key, ()), of_rows.get(key, ()), since, until) for key in keys]
+    of_intervals: dict[str, list[Interval]] = {}
+    for interval in own:
+        of_intervals.setdefault(_key_of_interval(interval, names, of_rows), []).append(interval)
+    keys = dict.fromkeys([*of_intervals, *of_rows])
+    every = [_difference(key, of_intervals.get(key, ()), of_rows.get(key, ()), since, until) for key in keys]
     every.sort(key=lambda each: (-abs(each.billed_usd - each.ledger_usd), each.key))
     return ComparedCosts(since=since, until=until, rows=tuple(every), total=_total(every))
 
@@ -91,29 +91,29 @@ def _key_of_row(row: BilledRow) -> str:
     return "" if row.mark is None else f"{address(row.mark.deployment, row.mark.replica)} {row.mark.lineage}"
 
 
-def _key_of_charge(charge: Charge, names: set[str], of_rows: Mapping[str, object]) -> str:
+def _key_of_interval(interval: Interval, names: set[str], of_rows: Mapping[str, object]) -> str:
     """Return its name, or the key of its replica where rows of that have labels and no names."""
-    name = SliceName.parse(charge.line.name)
-    if charge.line.name in names or name is None:
-        return charge.line.name
+    name = SliceName.parse(interval.request.name)
+    if interval.request.name in names or name is None:
+        return interval.request.name
     replica = f"{address(name.deployment, name.replica)} {name.lineage}"
-    return replica if replica in of_rows else charge.line.name
+    return replica if replica in of_rows else interval.request.name
 
 
 def _difference(
-    key: str, charges: Sequence[Charge], rows: Sequence[BilledRow], since: float, until: float
+    key: str, intervals: Sequence[Interval], rows: Sequence[BilledRow], since: float, until: float
 ) -> CostDifference:
-    ledger = sum(charge.usd(since, until) or 0.0 for charge in charges)
-    has_chips = any(charge.line.chips for charge in charges) or not charges
+    ledger = situation(intervals, (), until).spent(since, until)
+    has_chips = any(interval.request.chips for interval in intervals) or not intervals
     counted = [row for row in rows if row.cost_type == _REGULAR and (row.is_chip or not has_chips)]
     parts = [*_of_credits(rows), *_of_others(rows, counted)]
-    if not charges:
+    if not intervals:
         cause = DifferenceCause.NOT_IN_LEDGER if key else DifferenceCause.NO_LABELS
         parts.append((cause, sum(row.usd for row in counted)))
     elif not counted:
         parts.append((DifferenceCause.NOT_IN_EXPORT, -ledger))
     else:
-        parts += _of_time_and_price(charges, counted, ledger, since, until)
+        parts += _of_time_and_price(intervals, counted, ledger, since, until)
     billed = sum(row.usd + sum(row.credits.values()) for row in rows)
     return CostDifference(key=key or "(no label)", ledger_usd=ledger, billed_usd=billed, causes=_by_cause(parts))
 
@@ -142,17 +142,17 @@ def _by_cause(parts: Iterable[tuple[DifferenceCause, float]]) -> Mapping[str, fl
 
 
 def _of_time_and_price(
-    charges: Sequence[Charge], rows: Sequence[BilledRow], ledger: float, since: float, until: float
+    intervals: Sequence[Interval], rows: Sequence[BilledRow], ledger: float, since: float, until: float
 ) -> list[tuple[DifferenceCause, float]]:
     """Return which part of a difference comes from the time, and which from the price."""
     usd = sum(row.usd for row in rows)
     hours = [row.chip_hours for row in rows]
-    own_hours = sum(charge.line.chips * charge.seconds(since, until) for charge in charges) / _HOUR
+    own_hours = sum(interval.request.chips * interval.seconds(since, until) for interval in intervals) / _HOUR
     known_hours = [each for each in hours if each is not None]
     if len(known_hours) < len(hours) or not own_hours:
         return [(DifferenceCause.PRICE_OR_TIME, usd - ledger)]
     own_price, more = ledger / own_hours, sum(known_hours) - own_hours
-    tolerance = sum(charge.line.chips for charge in charges) * _ROUNDING_SECONDS / _HOUR
+    tolerance = sum(interval.request.chips for interval in intervals) * _ROUNDING_SECONDS / _HOUR
     cause = DifferenceCause.ROUNDING if abs(more) <= tolerance else DifferenceCause.TIME
     return [(cause, more * own_price), (DifferenceCause.PRICE, usd - ledger - more * own_price)]
 

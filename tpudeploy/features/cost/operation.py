@@ -5,21 +5,22 @@ Costs are those of the ledger that runs write beside the states. Google is not a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tpudeploy.features.cost.comparison import ComparedCosts
-from tpudeploy.features.cost.spend import Grouping, SpendRow
+from tpudeploy.features.cost.spend import Grouping, SpendNotes, SpendRow
 from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, some_profiles
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tpudeploy.domain.state import State
     from tpudeploy.loading import Profiles
-    from tpudeploy.reconcile.spend import Charge
+    from tpudeploy.reconcile.spend import Interval
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
@@ -33,18 +34,20 @@ class Cost(Result):
     """What was spent at list price until `at`, in groups, and all together."""
 
     FORMAT = "cost"
-    ADDED_LATER = frozenset({"emulated"})
+    ADDED_LATER = frozenset({"emulated", "unseen", "unreadable_lines"})
     at: float
     by: str
     rows: tuple[SpendRow, ...]
     total: SpendRow
-    untracked: Annotated[tuple[str, ...], "slices that a person removed from a state, which may still run"] = ()
+    untracked: Annotated[tuple[str, ...], "slices that no state tracks any more, which may still run"] = ()
     bounds: Annotated[
         tuple[str, ...], "slices of whose end Google has no record: they count until their own, or until found gone"
     ] = ()
     unwatched: Annotated[
-        tuple[str, ...], "slices that run, or have deleted themselves since a run looked: the next apply closes those"
+        tuple[str, ...], "slices that may have deleted themselves since a command looked: the next one to look says so"
     ] = ()
+    unseen: Annotated[tuple[str, ...], "requests that no command has seen since: each may have been granted"] = ()
+    unreadable_lines: Annotated[int, "lines of the ledger that cannot be read: what they say is missing here"] = 0
     prices: Annotated[str, "the dates of the list prices"] = ""
     ended_by: Annotated[str, "what ends those that run, in the words of a sentence"] = ""
     compared: Annotated[ComparedCosts | None, "the ledger beside a billing export, with -compare"] = None
@@ -56,16 +59,8 @@ class Cost(Result):
         del width
         if self.compared is not None:
             return view.comparison_text(self.compared)
-        text = view.text(
-            self.by,
-            self.rows,
-            self.total,
-            prices=self.prices,
-            ended_by=self.ended_by,
-            untracked=self.untracked,
-            bounds=self.bounds,
-            unwatched=self.unwatched,
-        )
+        notes = SpendNotes(**{each.name: getattr(self, each.name) for each in fields(SpendNotes)})
+        text = view.text(self.by, self.rows, self.total, notes)
         return f"{text}\n\n{paint.yellow(_EMULATED)}" if self.emulated else text
 
 
@@ -80,7 +75,7 @@ def cost(
 
     A slice is billed from the creation of its machine, by Google's time, until its deletion was requested. One whose
     end was not seen is closed by Google's own time for it. If Google has none, it counts until the end that it was to
-    have, or until a run found it gone, and is named.
+    have, or until a run found it gone, and is named. What may have ended since a command looked counts until now.
 
     `compare` is a CSV file of Google's billing export: then the result also has what was billed in its time, and the
     causes of each difference.
@@ -90,17 +85,16 @@ def cost(
     """
     from tpudeploy import loading
     from tpudeploy.features.cost import spend
-    from tpudeploy.reconcile.spend import charges, with_own_ends
+    from tpudeploy.reconcile.spend import Billing, account
 
     _check_grouping(group_by)
     chosen = {profile.name for profile in loading.profiles(profiles)}
     now = workspace.adapters.clock.now()
     states = workspace.states()
-    every = charges(workspace.adapters.states.ledger(), states, now)
-    every = tuple(charge for charge in every if not chosen or charge.line.deployment in chosen)
-    ended_by = _what_ends(every)
-    every = with_own_ends(every, states, now)
-    price_dates = {charge.line.price_as_of for charge in every}
+    ledger = workspace.adapters.states.ledger()
+    every = account(ledger, states, now)
+    every = tuple(each for each in every if not chosen or each.request.deployment in chosen)
+    price_dates = {each.request.price_as_of for each in every}
     compared = None if compare is None else _compared(Path(compare), every)
     return Cost(
         compared=compared,
@@ -108,30 +102,24 @@ def cost(
         by=group_by,
         rows=spend.rows(every, group_by, now),
         total=spend.total(every, now),
-        untracked=_names(each for each in every if each.is_untracked),
-        bounds=_names(each for each in every if each.is_bound),
-        unwatched=_unwatched(every, states),
-        ended_by=ended_by,
+        untracked=_names(every, lambda each: each.is_untracked),
+        bounds=_names(every, lambda each: each.is_bound),
+        unwatched=_names(every, lambda each: each.billing is Billing.MAY_RUN and not each.is_untracked),
+        unseen=_names(every, lambda each: each.billing is Billing.UNKNOWN),
+        unreadable_lines=ledger.unreadable_lines,
+        ended_by=_what_ends(every),
         prices=", ".join(sorted(price_dates - {""})),
         emulated=workspace.adapters.is_emulated,
     )
 
 
-def _what_ends(every: Iterable[Charge]) -> str:
-    is_google = all(charge.ends_at is not None for charge in every if charge.is_running)
+def _what_ends(every: Iterable[Interval]) -> str:
+    is_google = all(each.google_end < inf for each in every if each.may_run)
     return "Google ends them" if is_google else "their ends"
 
 
-def _unwatched(every: Iterable[Charge], states: Iterable[State]) -> tuple[str, ...]:
-    """Return the slices that run by the ledger, and whose machines may have deleted themselves since."""
-    from tpudeploy.reconcile.ledger_lines import ends_itself
-
-    own_ends = {attempt.name for state in states for attempt in state.attempts if ends_itself(attempt)}
-    return _names(each for each in every if each.is_running and each.line.name in own_ends)
-
-
-def _names(every: Iterable[Charge]) -> tuple[str, ...]:
-    return tuple(charge.line.name for charge in every)
+def _names(every: Iterable[Interval], is_named: Callable[[Interval], bool]) -> tuple[str, ...]:
+    return tuple(each.request.name for each in every if is_named(each))
 
 
 def _check_grouping(group_by: str) -> None:
@@ -142,7 +130,7 @@ def _check_grouping(group_by: str) -> None:
         raise UsageError(f"Costs are not added up by `{group_by}`.", hint=f"-group-by takes {_BY}.")
 
 
-def _compared(path: Path, every: Iterable[Charge]) -> ComparedCosts:
+def _compared(path: Path, every: Iterable[Interval]) -> ComparedCosts:
     """Return the ledger beside an export. Raise `errors.UsageError` for a file that cannot be read."""
     from tpudeploy.domain.errors import UsageError
     from tpudeploy.features.cost.billing_export import read_export

@@ -560,7 +560,7 @@ FACTS: tuple[CloudFact, ...] = (
         RehearsalStage.ELSEWHERE,
         "billing-start",
         "A slice is billed from the creation of its machine, but only if it was ready once.",
-        "reconcile/ledger_lines.py",
+        "reconcile/ledger_facts.py",
         "doesn't read the bill; Google exports it hours later. If billing starts later, costs are an upper bound.",
     ),
     _fact(

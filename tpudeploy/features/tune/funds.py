@@ -9,7 +9,7 @@ from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.engine.session import cost_since
+from tpudeploy.engine.cost_wall import cost_since
 from tpudeploy.features.tune.search import FEWEST_PAIRS, SearchBudget, least_usd
 from tpudeploy.features.tune.tuning import Tuning, cost_usd
 from tpudeploy.loading import Profile
