@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
@@ -177,11 +178,17 @@ class Adopted(_OfRequest):
     """The state tracks an existing slice that no state tracked before."""
 
 
+class NodeUpdate(StrEnum):
+    """What was updated on a node: its metadata alone, its server, or the node itself by a restart."""
+
+    NODE = "node"
+    CHANGE = "change"
+    RESTART = "restart"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updated(_OfRequest):
-    """A node was updated. `what` is `node` for its metadata alone, `change` for a new server, or `restart`."""
-
-    what: str
+    what: NodeUpdate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,7 +67,7 @@ class StepExecutor:
             case step.Forget():
                 self._forget(action)
             case step.PatchMetadata():
-                self._patch_node(action, self._attempt(action.replica, action.name), "node")
+                self._patch_node(action, self._attempt(action.replica, action.name), events.NodeUpdate.NODE)
             case step.PushChange():
                 self._push_change(action)
             case step.Reset():
@@ -230,9 +230,11 @@ class StepExecutor:
         )
         # The name is saved before it is sent: whatever becomes of the call, the node's answer is understood.
         self._save(action.replica, attempt)
-        self._patch_node(action, attempt, "change")
+        self._patch_node(action, attempt, events.NodeUpdate.CHANGE)
 
-    def _patch_node(self, action: step.PatchMetadata | step.PushChange, attempt: Attempt, event: str) -> None:
+    def _patch_node(
+        self, action: step.PatchMetadata | step.PushChange, attempt: Attempt, what: events.NodeUpdate
+    ) -> None:
         deployment, slice_ = self._target(action.replica), self._observed.slices[action.name]
         current, script = slice_.metadata, slice_.script or text_print("")
         has_same_server = current.get(SPEC_KEY) == action.boot
@@ -262,7 +264,7 @@ class StepExecutor:
             # As for a request: the next decision says so.
             self.was_refused = True
             return
-        self._world.emit(events.Updated(**self._about(action.replica, attempt), what=event))
+        self._world.emit(events.Updated(**self._about(action.replica, attempt), what=what))
 
     def _reset(self, action: step.Reset) -> None:
         before = self._attempt(action.replica, action.name)
@@ -272,7 +274,7 @@ class StepExecutor:
         with self._session.asking():
             self._world.cloud.restart(attempt.ref)
         self._save(action.replica, replace(attempt, boot=replace(boot, is_sent=True)))
-        self._world.emit(events.Updated(**self._about(action.replica, attempt), what="restart"))
+        self._world.emit(events.Updated(**self._about(action.replica, attempt), what=events.NodeUpdate.RESTART))
 
     def _record_failure(self, action: step.GiveUp) -> None:
         """Record that the failure of a server was reported, so that a later run sends the change again."""

@@ -45,8 +45,11 @@ _PLACES: Mapping[str, str] = {
     Phase.HUSK: "Dead in",
     Phase.LOST: "Lost in",
 }
-# The text of each value of `events.Updated.what`.
-_UPDATES = {"node": "Node updated", "change": "Change sent to the node", "restart": "Reset requested"}
+_UPDATES = {
+    events.NodeUpdate.NODE: "Node updated",
+    events.NodeUpdate.CHANGE: "Change sent to the node",
+    events.NodeUpdate.RESTART: "Reset requested",
+}
 
 
 def line(event: events.Event, paint: Paint, *, like: str = "") -> str:
