@@ -15,40 +15,11 @@ from tpudeploy.features.intake.variables import compose_word
 
 _UNNEEDED = frozenset(
     {
-        *(
-            "privileged",
-            "network_mode",
-            "networks",
-            "ipc",
-            "restart",
-            "runtime",
-            "devices",
-            "ulimits",
-            "cap_add",
-            "pid",
-        ),
-        *(
-            "stdin_open",
-            "tty",
-            "init",
-            "logging",
-            "healthcheck",
-            "stop_grace_period",
-            "pull_policy",
-            "platform",
-            "user",
-        ),
-        *(
-            "security_opt",
-            "hostname",
-            "labels",
-            "gpus",
-            "expose",
-            "container_name",
-            "working_dir",
-            "profiles",
-        ),
-        *("mem_limit", "cpus", "mem_reservation", "extra_hosts", "annotations"),
+        *("privileged", "network_mode", "networks", "ipc", "restart", "runtime", "devices", "ulimits"),
+        *("cap_add", "pid", "stdin_open", "tty", "init", "logging", "healthcheck", "stop_grace_period"),
+        *("pull_policy", "platform", "user", "security_opt", "hostname", "labels", "gpus", "expose"),
+        *("container_name", "working_dir", "profiles", "mem_limit", "cpus", "mem_reservation"),
+        *("extra_hosts", "annotations"),
     }
 )
 _READ = frozenset(
