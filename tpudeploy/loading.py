@@ -8,24 +8,37 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import Self, TypeAlias
 
 from pydantic import PrivateAttr
 
+from tpudeploy import catalog
+from tpudeploy.adapters import assets
+from tpudeploy.adapters.files import FileReader, is_inside
+from tpudeploy.adapters.own_files import read_named, read_own_files
+from tpudeploy.adapters.project import absolute, boundary_of
+from tpudeploy.catalog import type_names
+from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.config.nodes import plain_map
+from tpudeploy.config.parse import parse
 from tpudeploy.config.profile import Profile as Checked
 from tpudeploy.config.python_tree import tree_of
-from tpudeploy.domain.errors import ConfigError
-
-if TYPE_CHECKING:
-    from tpudeploy.config.reader import Reader
-    from tpudeploy.domain.accelerator import AcceleratorType
-    from tpudeploy.domain.deployment import Deployment, Json, OwnFile
-    from tpudeploy.domain.diagnostics import Diagnostic
-    from tpudeploy.domain.engine import Engine
-    from tpudeploy.domain.pins import Pins
-    from tpudeploy.domain.plan import Change
-    from tpudeploy.domain.state import State
+from tpudeploy.config.reader import Reader, Remembered
+from tpudeploy.config.trust import Trust, looks_secret
+from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.deployment import Deployment, Json, OwnFile
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.engine import Engine, EngineOrigin
+from tpudeploy.domain.errors import ConfigError, UsageError
+from tpudeploy.domain.notify import ignoring
+from tpudeploy.domain.pins import NONE, Pins
+from tpudeploy.domain.plan import Change
+from tpudeploy.domain.state import State
+from tpudeploy.node import render
+from tpudeploy.pins import FOLLOWS, digest_in, engine_of, in_attributes, with_pins
+from tpudeploy.planning.resolve import resolve, resolve_without_script
+from tpudeploy.sizing.checks import check, with_verdict
+from tpudeploy.views.profile import profile as view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +112,6 @@ class Profile(Checked):
     @classmethod
     def _read(cls, source: ProfileSource, reader: Reader | None, engine: Engine | None) -> Self:
         """Return the profile of a source, from its files, or from what a `reader` has read of them before."""
-        from tpudeploy.adapters.files import FileReader, is_inside
-        from tpudeploy.adapters.project import absolute, boundary_of
-        from tpudeploy.config.parse import parse
-        from tpudeploy.config.trust import Trust
 
         def project() -> Path:
             return boundary_of(Path(source.folder), Path(source.path))
@@ -145,10 +154,6 @@ class Profile(Checked):
 
         Raise `errors.ProfileInvalid`, with every problem in `.diagnostics`.
         """
-        from tpudeploy.adapters.files import FileReader
-        from tpudeploy.config.parse import parse
-        from tpudeploy.config.reader import Remembered
-
         reader = Remembered(text, beside="", name="profile.yaml")
         source = ProfileText(text=text, sets=tuple(_settings(set)), environment=environment)
         environment = os.environ if environment is None else environment
@@ -180,8 +185,6 @@ class Profile(Checked):
 
     def edited_files(self) -> tuple[str, ...]:
         """Return those of its files that have another content now than when it was loaded, or are gone."""
-        from tpudeploy.adapters.files import FileReader
-
         return self.reader.edited_files() if isinstance(self.reader, FileReader) else ()
 
     @classmethod
@@ -257,9 +260,6 @@ def judge(profile: Checked, pins: Pins) -> Checked:
 
     Raise as `Profile.load` does: what was a doubt, such as a flag that is not known, may be an error then.
     """
-    from tpudeploy.domain.engine import EngineOrigin
-    from tpudeploy.pins import engine_of
-
     engine = engine_of(profile.serving.image, pins)
     if engine.origin in (EngineOrigin.TAG, EngineOrigin.NONE) or not isinstance(profile, Profile):
         return profile
@@ -271,8 +271,6 @@ def checked(profile: Checked, pins: Pins | None = None) -> tuple[Deployment, tup
 
     The budget never fits where a check says no. Raise `errors.ConfigError` for `model.config`.
     """
-    from tpudeploy.sizing.checks import check, with_verdict
-
     deployment = sized(profile, pins)
     diagnostics = (*profile.warnings, *check([deployment]))
     return with_verdict(deployment, diagnostics), diagnostics
@@ -280,9 +278,6 @@ def checked(profile: Checked, pins: Pins | None = None) -> tuple[Deployment, tup
 
 def sized(profile: Checked, pins: Pins | None = None) -> Deployment:
     """Return the deployment without its startup script and its project: for `size`, which is asked often."""
-    from tpudeploy.domain.pins import NONE
-    from tpudeploy.planning.resolve import resolve_without_script
-
     active_pins = pins if pins is not None else NONE
     return resolve_without_script(profile, project=None, config_json=config_json_of(profile), lock=active_pins)
 
@@ -301,13 +296,6 @@ def deployment(
     Without `script`, the startup script is only checked against that limit, which is faster. `own_files` are the
     project's in the script; without them they are read, the templates from `folder`.
     """
-    from dataclasses import replace
-
-    from tpudeploy.domain.notify import ignoring
-    from tpudeploy.domain.pins import NONE
-    from tpudeploy.node import render
-    from tpudeploy.planning.resolve import resolve, resolve_without_script
-
     active_pins = pins if pins is not None else NONE
     config_json = config_json_of(profile)
     files = own_files if own_files is not None else _own_files(profile, folder)
@@ -330,7 +318,6 @@ def _own_files(profile: Checked, folder: Path | None) -> tuple[OwnFile, ...]:
     boot = profile.boot
     if not (boot.before or boot.after) and (folder is None or not os.path.isdir(f"{folder}/templates/boot")):  # noqa: PTH112 - pathlib takes four times as long
         return ()
-    from tpudeploy.adapters.own_files import read_own_files
 
     return read_own_files(profile, folder)
 
@@ -340,8 +327,6 @@ def previous_deployment(deployment: Deployment, change: Change) -> Deployment | 
 
     None if nothing exists there, or if this version cannot resolve it.
     """
-    from tpudeploy.pins import FOLLOWS
-
     if not change.slice_name:
         return None
     attributes = dict(deployment.attributes)
@@ -355,17 +340,6 @@ def previous_deployment(deployment: Deployment, change: Change) -> Deployment | 
 
 def applied(deployment_now: Deployment, attributes: Mapping[str, Json]) -> Deployment | None:
     """Return the deployment that has these attributes, as this version resolves it; None if it cannot."""
-    from dataclasses import replace
-
-    from tpudeploy.adapters.files import FileReader
-    from tpudeploy.config.parse import parse
-    from tpudeploy.config.reader import Remembered
-    from tpudeploy.config.trust import looks_secret
-    from tpudeploy.domain.engine import EngineOrigin
-    from tpudeploy.domain.pins import NONE
-    from tpudeploy.pins import digest_in, in_attributes, with_pins
-    from tpudeploy.views.profile import profile as view
-
     engine, digest = deployment_now.engine, digest_in(attributes)
     releases = {}
     if engine.release is not None and engine.origin is not EngineOrigin.TAG:
@@ -394,8 +368,6 @@ def applied(deployment_now: Deployment, attributes: Mapping[str, Json]) -> Deplo
 
 def recorded(state: State, sets: Sequence[str]) -> Profile:
     """Return a profile for the deletion of the slices that a state has, with these settings on top."""
-    import json
-
     attempts = state.attempts
     spec: Mapping[str, Json] = attempts[-1].spec if attempts else {}
     project = attempts[-1].project if attempts else None
@@ -413,10 +385,6 @@ def recorded(state: State, sets: Sequence[str]) -> Profile:
 
 def accelerator_type(name: str) -> AcceleratorType:
     """Return a slice type. Raise `errors.UsageError` for an unknown one, with the closest."""
-    from tpudeploy import catalog
-    from tpudeploy.catalog import type_names
-    from tpudeploy.domain.errors import UsageError
-
     slice_type = catalog.accelerator_type(name)
     if slice_type is None:
         wrong = type_names.problem_of(name, label=f"`{name}`")
@@ -429,14 +397,10 @@ def accelerator_type(name: str) -> AcceleratorType:
 
 def smallest_type() -> AcceleratorType:
     """Return the default slice type: one chip of the newest generation."""
-    from tpudeploy.catalog.generations import GENERATIONS
-
     return GENERATIONS[0].types[0]
 
 
 def _templates() -> Mapping[str, str]:
-    from tpudeploy.adapters import assets
-
     return assets.templates()
 
 
@@ -445,7 +409,6 @@ def config_json_of(profile: Checked) -> str | None:
     config = profile.model.config
     if config is None:
         return None
-    from tpudeploy.adapters.own_files import read_named
 
     return read_named(profile, "model.config", config)
 
@@ -454,6 +417,5 @@ def _settings(settings: Mapping[str, object] | Sequence[str]) -> list[str]:
     """Return settings as `path=value` texts."""
     if not isinstance(settings, Mapping):
         return list(settings)
-    import json
 
     return [f"{path}={json.dumps(value)}" for path, value in settings.items()]

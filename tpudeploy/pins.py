@@ -9,20 +9,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from tpudeploy import catalog
 from tpudeploy.catalog.engines import identify
+from tpudeploy.config.profile import Profile
+from tpudeploy.config.schema import ProfileSpec
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.deployment import AUTO, MACHINE_IMAGE, Deployment, Json
 from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Location, Severity
+from tpudeploy.domain.engine import Engine
+from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.pins import FILE, Name, Pin, PinKind, Pins, is_emulated
-
-if TYPE_CHECKING:
-    from tpudeploy.config.profile import Profile
-    from tpudeploy.config.schema import ProfileSpec
-    from tpudeploy.domain.engine import Engine
-    from tpudeploy.domain.facts import Unknown
 
 DIGEST = "serving.image_digest"
 COMMIT = "model.commit"

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from tpudeploy.adapters import plan_files
+from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.plan import Action, Mode
 from tpudeploy.domain.plan import Plan as Planned
 from tpudeploy.domain.report import RunReport as Reported
+from tpudeploy.planning import planfile
+from tpudeploy.planning.plan_print import plan_print
 from tpudeploy.results import Result
-
-if TYPE_CHECKING:
-    from tpudeploy.text.paint import Paint
+from tpudeploy.schemas import documents
+from tpudeploy.text.paint import Paint
+from tpudeploy.views import plan as plan_view
+from tpudeploy.views import size as size_view
+from tpudeploy.views import status as status_view
 
 
 class Plan(Planned, Result):
@@ -34,8 +40,6 @@ class Plan(Planned, Result):
     @property
     def fingerprint(self) -> str:
         """Return the hash of the plan's effects, which an approval names. Plans with equal effects have equal ones."""
-        from tpudeploy.planning.plan_print import plan_print
-
         return plan_print(self)
 
     def to_dict(self) -> dict[str, object]:
@@ -44,45 +48,30 @@ class Plan(Planned, Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.schemas.documents import plan
-
-        return plan()
+        return documents.plan()
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.plan import plan as view
-        from tpudeploy.views.size import summary
-
-        texts = [view(self, paint, width)]
+        texts = [plan_view.plan(self, paint, width)]
         deployments = [goal.deployment for goal in self.goals if goal.deployment and self.mode is Mode.NORMAL]
         if deployments:
-            texts.append(paint.dim("\n".join(["", *(summary(each) for each in deployments)])))
+            texts.append(paint.dim("\n".join(["", *(size_view.summary(each) for each in deployments)])))
         return "\n".join(texts)
 
     def messages(self, paint: Paint) -> str:
-        from tpudeploy.domain.excerpt import describe_diagnostics
-
         return f"\n{describe_diagnostics(self.diagnostics, paint.styled)}" if self.diagnostics else ""
 
     @property
     def summary(self) -> str:
-        from tpudeploy.views.plan import summary
-
         changes = [change for change in self.changes if change.action is not Action.NO_OP]
-        return summary(changes) if changes else "no changes"
+        return plan_view.summary(changes) if changes else "no changes"
 
     def save(self, path: str | Path) -> None:
         """Write the plan to a file, completely or not at all. Raise `errors.UsageError` if another file is there."""
-        from tpudeploy.adapters import plan_files
-        from tpudeploy.planning import planfile
-
         plan_files.write(Path(path), planfile.dumps(self), is_ours=planfile.is_plan)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Return a saved plan. Raise `errors.PlanUnreadable` or `errors.PlanTooNew`."""
-        from tpudeploy.adapters import plan_files
-        from tpudeploy.planning import planfile
-
         return cls.from_domain(planfile.loads(plan_files.read(Path(path)), source=str(path)))
 
 
@@ -108,17 +97,12 @@ class Report(Reported, Result):
         return 0 if self.error is None else self.error.exit_code
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.status import summary
-
         del width
-        lines = [self.summary, *([summary(self, paint)] if len(self.deployments) > 1 else [])]
+        lines = [self.summary, *([status_view.summary(self, paint)] if len(self.deployments) > 1 else [])]
         lines += [f'{endpoint.address} endpoint = "{endpoint.url}"' for endpoint in self.endpoints]
         return "\n".join(lines)
 
 
 def is_saved(path: str | Path) -> bool:
     """Return whether a file begins as a saved plan does; False for a file that cannot be read."""
-    from tpudeploy.adapters import plan_files
-    from tpudeploy.planning.planfile import is_plan
-
-    return is_plan(plan_files.beginning(Path(path)))
+    return planfile.is_plan(plan_files.beginning(Path(path)))

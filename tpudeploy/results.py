@@ -5,10 +5,14 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from html import escape
+from typing import Any, ClassVar, TypeVar
 
-if TYPE_CHECKING:
-    from tpudeploy.text.paint import Paint
+from tpudeploy.domain.serialization import to_json
+from tpudeploy.schemas import schema_of
+from tpudeploy.schemas.schema_of import Definitions, object_of
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import plain
 
 R = TypeVar("R", bound="Result")
 
@@ -33,8 +37,6 @@ class Result:
 
     def values(self) -> dict[str, Any]:
         """Return the keys of the document beside `format`: by default, the fields."""
-        from tpudeploy.domain.serialization import to_json
-
         return {spec.name: to_json(getattr(self, spec.name)) for spec in fields(self)}  # type: ignore[arg-type]  # every subclass is a dataclass
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
@@ -53,9 +55,6 @@ class Result:
 
     def __str__(self) -> str:
         """Return the text, in which no character of others hides or reorders what is beside it."""
-        from tpudeploy.text.paint import Paint
-        from tpudeploy.text.words import plain
-
         text = self.as_text(Paint())
         return text if self.IS_VERBATIM else plain(text)
 
@@ -69,8 +68,6 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return the text for a notebook."""
-        from html import escape
-
         return f"<pre>{escape(str(self))}</pre>"
 
     @classmethod
@@ -98,15 +95,11 @@ def document(
     The value of a key is a type or a schema; a list of one mapping stands for a list of objects with these keys, and
     `more` is as for `schemas.schema_of.document`.
     """
-    from tpudeploy.schemas import schema_of
-
     head = {"format": {"const": f"tpudeploy.{kind}/1"}}
     return schema_of.document(f"tpudeploy {kind}", {**head, **keys}, cls=cls, optional=optional, **more)
 
 
 def part(keys: Mapping[str, Any], *, optional: Iterable[str] = ()) -> dict[str, Any]:
     """Return the schema of an object inside a document, with keys of plain types."""
-    from tpudeploy.schemas.schema_of import Definitions, object_of
-
     definitions = Definitions(is_output=True)
     return object_of({name: definitions.schema(value) for name, value in keys.items()}, optional=optional)

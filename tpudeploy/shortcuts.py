@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from tpudeploy import loading
+from tpudeploy.adapters.project import folder_of
+from tpudeploy.domain.events import Event
+from tpudeploy.domain.report import Wait
+from tpudeploy.loading import Profiles
+from tpudeploy.plans import Plan, Report
+from tpudeploy.text.paint import Paint
+from tpudeploy.views.events import Repeats
 from tpudeploy.wiring import WorkspaceOptions
 from tpudeploy.workspace import Workspace
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.events import Event
-    from tpudeploy.domain.report import Wait
-    from tpudeploy.loading import Profiles
-    from tpudeploy.plans import Plan, Report
 
 
 def plan(profiles: Profiles, **options: Unpack[WorkspaceOptions]) -> Plan:
@@ -68,9 +69,6 @@ def progress(write: Callable[[str], object] = print) -> Callable[[Event], None]:
 
     It leaves out repetitions, as the command line does. `write` gets each line without its end.
     """
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.views.events import Repeats
-
     repeats, plain = Repeats(), Paint()
 
     def listen(event: Event) -> None:
@@ -90,8 +88,6 @@ def _without_error(report: Report) -> Report:
 @contextmanager
 def _workspace(profiles: Profiles, options: Mapping[str, Any]) -> Iterator[Workspace]:
     """Yield the workspace of the profiles' project."""
-    from tpudeploy.adapters.project import folder_of
-
     here = Path.cwd()
     paths = [here / one for one in loading.each(profiles) if isinstance(one, str | Path)]
     with Workspace(folder_of(here, paths), **options) as workspace:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
+import uuid
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -11,36 +14,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from tpudeploy import loading
+from tpudeploy.adapters.boot_file import BootFile
+from tpudeploy.adapters.http_budget import within
+from tpudeploy.adapters.http_probe import HttpEngineSource, HttpProbe
+from tpudeploy.adapters.local_routers import LocalRouters
+from tpudeploy.adapters.pin_file import PinFile
 from tpudeploy.adapters.project import STATES, absolute
+from tpudeploy.adapters.records import BucketRecords, LocalRecords
+from tpudeploy.adapters.registry import NAME_SECONDS, Registry
+from tpudeploy.adapters.sources import Hub, Origins
 from tpudeploy.adapters.state import address
+from tpudeploy.adapters.state.aside import Aside
+from tpudeploy.adapters.state.disk import Folder
+from tpudeploy.adapters.state.holder import who
+from tpudeploy.adapters.state.local import LocalState
 from tpudeploy.adapters.system_clock import SystemClock
+from tpudeploy.domain import events
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.events import ChangeFailed, Sentences, Warned
 from tpudeploy.domain.excerpt import plain
 from tpudeploy.domain.names import PROJECT
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.together import PARALLELISM
+from tpudeploy.engine.budget import CreateBudget
+from tpudeploy.ports import BootStore, Clock, PinStore, RecordStore, Sources, StateBackend, Survey, VerifySources, World
+from tpudeploy.text.paint import Paint
+from tpudeploy.views.events import line
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.google.backends import Backends
     from tpudeploy.adapters.google.connect import CloudConnection
     from tpudeploy.adapters.google.objects import BucketObjects
-    from tpudeploy.adapters.http_probe import HttpProbe
-    from tpudeploy.adapters.local_routers import LocalRouters
-    from tpudeploy.adapters.state.disk import Folder
-    from tpudeploy.domain import events
-    from tpudeploy.domain.accelerator import Backend
-    from tpudeploy.engine.budget import CreateBudget
-    from tpudeploy.ports import (
-        BootStore,
-        Clock,
-        PinStore,
-        RecordStore,
-        Sources,
-        StateBackend,
-        Survey,
-        VerifySources,
-        World,
-    )
 
 _PROJECT_VARIABLE = "GOOGLE_CLOUD_PROJECT"
 
@@ -128,7 +133,6 @@ class Adapters:
         clock = self.clock
         if seconds is None or not isinstance(clock, SystemClock):
             return nullcontext()
-        from tpudeploy.adapters.http_budget import within
 
         ends = clock.now() + seconds
         return within(lambda: clock.real_seconds(ends - clock.now()))
@@ -182,7 +186,6 @@ class Adapters:
     @cached_property
     def probe(self) -> HttpProbe:
         from tpudeploy.adapters.google import secrets
-        from tpudeploy.adapters.http_probe import HttpProbe
 
         def read(project: str, secret: str) -> str:
             return secrets.read(self.connection, project, secret)
@@ -206,18 +209,12 @@ class Adapters:
 
     @property
     def verify_sources(self) -> VerifySources:
-        from tpudeploy.adapters.http_probe import HttpEngineSource
-        from tpudeploy.ports import VerifySources
-
         return VerifySources(
             engine=HttpEngineSource(self.probe), logs=self.cloud_logs, applied=loading.applied, boots=self.boots
         )
 
     @property
     def boots(self) -> BootStore:
-        from tpudeploy.adapters.boot_file import BootFile
-        from tpudeploy.adapters.state.disk import Folder
-
         own = BootFile(Folder(self._local_folder, root=self.folder), emulated=self.is_emulated)
         if self._bucket is None:
             return own
@@ -227,21 +224,13 @@ class Adapters:
 
     @cached_property
     def _creates(self) -> dict[Backend, CreateBudget]:
-        from tpudeploy.domain.accelerator import Backend
-        from tpudeploy.engine.budget import CreateBudget
-
         return {backend: CreateBudget(self.clock, every=self.patience.create_every) for backend in Backend}
 
     @cached_property
     def states(self) -> StateBackend:
-        from tpudeploy.adapters.state.holder import who
-
         if self._bucket is None:
-            from tpudeploy.adapters.state.local import LocalState
-
             emulated = self.is_emulated
             return LocalState(self._local_folder, self.clock, who=who(), root=self.folder, emulated=emulated)
-        from tpudeploy.adapters.state.aside import Aside
         from tpudeploy.adapters.state.bucket import BucketState
 
         aside = Aside(self.own_folder("errored"), backend=self.place)
@@ -250,8 +239,6 @@ class Adapters:
 
     def records(self, name: str) -> RecordStore:
         """Return the storage of records of this kind, where the states are."""
-        from tpudeploy.adapters.records import BucketRecords, LocalRecords
-
         local = LocalRecords(self.own_folder(name))
         if self._bucket is None:
             return local
@@ -269,25 +256,17 @@ class Adapters:
     @cached_property
     def routers(self) -> LocalRouters:
         """Return the routers of this machine, which follow the endpoints here or in the bucket."""
-        import sys
-
-        from tpudeploy.adapters.local_routers import LocalRouters
-
         backend = ["--backend", self.backend] if self.backend else []
         command = [sys.executable, "-m", "tpudeploy", "router", *backend]
         return LocalRouters(self.folder / STATES / "routers", command=command, folder=self.folder)
 
     @cached_property
     def pins(self) -> PinStore:
-        from tpudeploy.adapters.pin_file import PinFile
-
         return PinFile(self.folder, self._local_folder, emulated=self.is_emulated)
 
     @cached_property
     def sources(self) -> Sources:
         from tpudeploy.adapters.google.compute_engine.images import newest_image
-        from tpudeploy.adapters.registry import NAME_SECONDS, Registry
-        from tpudeploy.adapters.sources import Hub, Origins
 
         connection, timeout = self.connection, min(self.patience.call_timeout, NAME_SECONDS)
         registry = Registry(connection.registry, connection.token, timeout=timeout, allow=connection.may_be_registry)
@@ -301,16 +280,9 @@ class Adapters:
 
     def own_folder(self, name: str) -> Folder:
         """Return a folder for files of this machine, which no link in the project leads out of."""
-        from tpudeploy.adapters.state.disk import Folder
-
         return Folder(self._local_folder / name, root=self.folder)
 
     def world(self, on_event: Callable[[events.Event], None] | None = None) -> World:
-        import uuid
-
-        from tpudeploy.adapters.state.holder import who
-        from tpudeploy.ports import World
-
         return World(
             cloud=self._cloud(),
             state=self.states,
@@ -329,10 +301,6 @@ class Adapters:
 
 def _logged(emit: Callable[[events.Event], None]) -> Callable[[events.Event], None]:
     """Return a listener that writes each event to the logger `tpudeploy` too, and give events their sentences."""
-    import logging
-
-    from tpudeploy.domain.events import ChangeFailed, Sentences, Warned
-
     Sentences.write = staticmethod(_sentence)
     log = logging.getLogger("tpudeploy")
     if not log.handlers:
@@ -348,9 +316,6 @@ def _logged(emit: Callable[[events.Event], None]) -> Callable[[events.Event], No
 
 
 def _sentence(event: events.Event) -> str:
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.views.events import line
-
     return line(event, Paint())
 
 

@@ -11,28 +11,38 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import Self, TypeVar, Unpack
 
 from tpudeploy import loading
+from tpudeploy.adapters.vllm_client import BadAnswer, Completion, NoAnswer, VllmClient
+from tpudeploy.boot_log.reading import Timeline
+from tpudeploy.config import profile as config
+from tpudeploy.config.codes import FLOATING_IMAGE
+from tpudeploy.domain import events
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.errors import CloudError, ConfigError, ProfileInvalid, QueryFailed, StateError, UsageError
+from tpudeploy.domain.facts import Unknown
+from tpudeploy.domain.names import DEPLOYMENT_NAME, address
+from tpudeploy.domain.orphans import Orphans
+from tpudeploy.domain.pins import Pin, Pins
+from tpudeploy.domain.starts import MeasuredStart
+from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.verify import Verification
+from tpudeploy.engine.boot_logs import last_start, read_logs, timelines
+from tpudeploy.engine.confirmation import confirmed_document
+from tpudeploy.engine.orphan_removal import collect
+from tpudeploy.engine.pins import renew
+from tpudeploy.engine.plan import with_renewals
+from tpudeploy.engine.session import states_by_name
+from tpudeploy.engine.verify import verify
+from tpudeploy.loading import Profile, Profiles
+from tpudeploy.node.serving import served_model
 from tpudeploy.operations import Methods
+from tpudeploy.pins import image_of, names, written_digests
+from tpudeploy.plans import Plan, Report
+from tpudeploy.reconcile.replicas import with_replicas
 from tpudeploy.wiring import Adapters, WorkspaceOptions
-
-if TYPE_CHECKING:
-    from tpudeploy.adapters.vllm_client import Completion
-    from tpudeploy.boot_log.reading import Timeline
-    from tpudeploy.config import profile as config
-    from tpudeploy.domain import events
-    from tpudeploy.domain.deployment import Deployment
-    from tpudeploy.domain.diagnostics import Diagnostic
-    from tpudeploy.domain.errors import CloudError, ConfigError
-    from tpudeploy.domain.facts import Unknown
-    from tpudeploy.domain.orphans import Orphans
-    from tpudeploy.domain.pins import Pin, Pins
-    from tpudeploy.domain.starts import MeasuredStart
-    from tpudeploy.domain.state import Attempt, State
-    from tpudeploy.domain.verify import Verification
-    from tpudeploy.loading import Profile, Profiles
-    from tpudeploy.plans import Plan, Report
 
 T = TypeVar("T")
 Listener = Callable[["events.Event"], None]
@@ -133,8 +143,6 @@ class Workspace(Methods):
 
         The errors of `invalid` files are among them. Raise the first error if there is no deployment at all.
         """
-        from tpudeploy.domain.errors import ConfigError
-
         unique, errors = unique_names(profiles)
         unusable = {**(invalid or {}), **errors}
         deployments: list[Deployment] = []
@@ -153,10 +161,6 @@ class Workspace(Methods):
         A floating tag is a warning only as long as it is not pinned. A profile that is invalid by its release keeps its
         warnings: the operation says what is wrong.
         """
-        from tpudeploy.config.codes import FLOATING_IMAGE
-        from tpudeploy.domain.errors import ProfileInvalid
-        from tpudeploy.pins import image_of
-
         if not profile.warnings:
             return ()
         pins = self.adapters.pins.read()
@@ -172,9 +176,6 @@ class Workspace(Methods):
 
         Raise `errors.PinsUnreadable` or `errors.PinsTooNew`, or `errors.StateError` if the file cannot be written.
         """
-        from tpudeploy.engine.pins import renew
-        from tpudeploy.pins import names, written_digests
-
         loaded = tuple(loading.profiles(profiles))
         self.note_trust(loaded)
         all_names = [name for profile in loaded for name in names(profile)]
@@ -194,29 +195,19 @@ class Workspace(Methods):
         So a change that is not approved yet does not keep a slice from its successor. Deployments with nothing to
         renew stay as they are. Raise as `plan` does.
         """
-        from tpudeploy.engine.plan import with_renewals
-
         world = self.adapters.world(on_event)
         return dataclasses.replace(plan, goals=with_renewals(world, plan.goals, loading.applied))
 
     def collect(self, orphans: Orphans, *, on_event: Listener | None = None) -> Report:
         """Delete the orphans that `gc` listed, and wait until they are gone. One that is needed meanwhile stays."""
-        from tpudeploy.engine.orphan_removal import collect
-        from tpudeploy.plans import Report
-
         return Report.from_domain(collect(self.adapters.world(on_event), orphans))
 
     def states(self) -> tuple[State, ...]:
         """Return the states here, without a look at the cloud. Raise `errors.StateUnreadable`."""
-        from tpudeploy.engine.session import states_by_name
-
         return tuple(state for state in states_by_name(self.adapters.states).values() if not state.moved_to)
 
     def recorded_profile(self, name: str, sets: Sequence[str] = ()) -> Profile:
         """Return a profile for the deletion of a deployment, from its state. Raise `errors.UsageError` without one."""
-        from tpudeploy.domain.errors import UsageError
-        from tpudeploy.domain.names import DEPLOYMENT_NAME
-
         state = self.adapters.states.read(name).state if DEPLOYMENT_NAME.fullmatch(name) else None
         if state is None:
             names = ", ".join(self.adapters.states.names())
@@ -226,8 +217,6 @@ class Workspace(Methods):
 
     def addresses(self, name: str) -> Mapping[str, str]:
         """Return the address of the replica, such as gemma[1], by each slice in the deployment's state."""
-        from tpudeploy.domain.names import address
-
         state = self.adapters.states.read(name).state
         records = () if state is None else state.all_records
         return {attempt.name: address(name, record.index) for record in records for attempt in record.attempts}
@@ -242,8 +231,6 @@ class Workspace(Methods):
         Raise `errors.StateError` if nothing is deployed under this name, `errors.Fault` or `errors.Denied` if a log
         cannot be read.
         """
-        from tpudeploy.engine.boot_logs import read_logs
-
         return read_logs(self.adapters.world(), self.adapters.cloud_logs, name, on_unreadable)
 
     def timelines(self, name: str) -> tuple[Timeline, ...]:
@@ -251,8 +238,6 @@ class Workspace(Methods):
 
         Raise `errors.StateError`, or `errors.Fault` or `errors.Denied` if the machines cannot be observed.
         """
-        from tpudeploy.engine.boot_logs import timelines
-
         return timelines(self.adapters.world(), self.adapters.cloud_logs, name)
 
     def last_start(self, attempt: Attempt) -> MeasuredStart | None:
@@ -260,14 +245,10 @@ class Workspace(Methods):
 
         Raise `errors.Fault` or `errors.Denied` if the machine cannot be observed.
         """
-        from tpudeploy.engine.boot_logs import last_start
-
         return last_start(self.adapters.world(), self.adapters.cloud_logs, attempt)
 
     def endpoint(self, name: str) -> Mapping[str, object] | None:
         """Return `endpoints/NAME.json`, as the last apply published it, or None. Raise `errors.StateUnreadable`."""
-        from tpudeploy.domain.names import DEPLOYMENT_NAME
-
         # An agent may ask for `../../other`: a name that no deployment can have is not a path.
         return self.adapters.states.published(name) if DEPLOYMENT_NAME.fullmatch(name) else None
 
@@ -281,9 +262,6 @@ class Workspace(Methods):
         Raise `errors.QueryFailed` without an endpoint, or where its address is another one; `errors.StateError`,
         `errors.Fault` or `errors.Denied`.
         """
-        from tpudeploy.domain.errors import QueryFailed
-        from tpudeploy.engine.confirmation import confirmed_document
-
         deployment = self.deployment(profile, script=False)
         document = self.endpoint(deployment.name)
         if document is None:
@@ -307,10 +285,6 @@ class Workspace(Methods):
 
         Raise `errors.QueryFailed`, also for a server that completes no prompts.
         """
-        from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-        from tpudeploy.domain.errors import QueryFailed
-        from tpudeploy.node.serving import served_model
-
         deployment = self.deployment(profile)
         client = VllmClient(
             str(self.confirmed_endpoint(profile)["url"]), api_key=self.adapters.probe.key(deployment), timeout=25.0
@@ -330,11 +304,6 @@ class Workspace(Methods):
 
     def verification(self, profile: config.Profile) -> Verification:
         """Return what a profile declares beside what its engines do. Raise as the operation `verify` does."""
-        from tpudeploy.domain.errors import QueryFailed
-        from tpudeploy.domain.names import address
-        from tpudeploy.domain.verify import Verification
-        from tpudeploy.engine.verify import verify
-
         deployment = self.deployment(profile, script=False)
         if self.endpoint(deployment.name) is None:
             raise QueryFailed(f"{deployment.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
@@ -346,17 +315,12 @@ class Workspace(Methods):
 
     def replica_indexes(self, profile: config.Profile) -> tuple[int, ...]:
         """Return the indexes of a profile's replicas, as its state has them."""
-        from tpudeploy.reconcile.replicas import with_replicas
-
         deployment = self.deployment(profile, script=False)
         state = self.adapters.states.read(deployment.name).state
         return (deployment if state is None else with_replicas(deployment, state)).replica_indexes
 
     def or_unknown(self, read: Callable[[], T]) -> T | Unknown:
         """Return what `read` returns, or why the states cannot be read."""
-        from tpudeploy.domain.errors import CloudError, StateError
-        from tpudeploy.domain.facts import Unknown
-
         try:
             return read()
         except (StateError, CloudError) as cause:
@@ -364,8 +328,6 @@ class Workspace(Methods):
 
     def project_or_none(self) -> str | None:
         """Return the project for a profile that names none; missing credentials are reported with what they read."""
-        from tpudeploy.domain.errors import CloudError
-
         try:
             return self.adapters.project()
         except CloudError:
@@ -374,8 +336,6 @@ class Workspace(Methods):
 
 def unique_names(profiles: Iterable[config.Profile]) -> tuple[tuple[config.Profile, ...], Mapping[str, ConfigError]]:
     """Return the profiles whose names are their own, and an error for each name that several have."""
-    from tpudeploy.domain.errors import ConfigError
-
     by_name: dict[str, list[config.Profile]] = {}
     for profile in profiles:
         by_name.setdefault(profile.name, []).append(profile)

@@ -27,7 +27,6 @@ _ALLOWED = {
     "adapters/vllm_client.py": "the types of http.client; its connections are http_budget's",
     "features/gitops/github.py": "its session is limited",
     "adapters/google/transport.py": "its connections are metered",
-    "adapters/google/deferred.py": "it imports httplib2 for transport.py",
     "adapters/google/connect.py": "its sessions are limited",
     "adapters/google/translate.py": "the exceptions",
     "features/benchmark/load/cell.py": "a client for thousands of streams; stream.py counts their bytes",

@@ -16,16 +16,9 @@ from tpudeploy.emulator import running
 PROFILE = "gemma4-e2b-v6e1.yaml"
 GOOGLE = ("google", "googleapiclient", "httplib2", "requests")
 TYPED_CLIENT = "google.cloud.tpu_v2"
-HEAVY = ("mcp", "anyio", "yaml", "jinja2", "tenacity", *GOOGLE)
+HEAVY = ("mcp", "anyio", "uvloop", *GOOGLE)
 # Run a command; tell what was imported when it ended.
 AT_END = "import json, sys\nmain(sys.argv[1:])\nsys.stderr.write('\\n' + json.dumps(sorted(sys.modules)))"
-# The same of flags that were made.
-FLAGS = """
-import gc, json, sys
-main(sys.argv[1:])
-from tpudeploy.catalog.flags import Flag
-sys.stderr.write('\\n' + json.dumps([of.name for of in gc.get_objects() if isinstance(of, Flag)]))
-"""
 # The same, when the first connection is about to be made.
 AT_CONNECT = """
 import json, os, socket, sys
@@ -57,31 +50,30 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_the_table_of_commands_imports_no_operation(work: Path) -> None:
+    modules = imported("--help", cwd=work)
+    assert modules.isdisjoint({*HEAVY, "pydantic", "yaml", "tpudeploy.workspace", "tpudeploy.loading"})
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--help",),
         ("version",),
         ("plan", "--help"),
         ("emulator", "--help"),
         ("zones", "--help"),
-        ("doctor", "--help"),
         ("ci", "--help"),
         ("bench", "--help"),
         ("mcp", "--help"),
+        ("validate", PROFILE),
     ],
 )
-def test_help_imports_nothing_heavy(work: Path, arguments: tuple[str, ...]) -> None:
-    assert imported(*arguments, cwd=work).isdisjoint(HEAVY)
+def test_what_calls_no_cloud_imports_none_of_its_clients(work: Path, arguments: tuple[str, ...]) -> None:
+    assert imported(*arguments, cwd=work).isdisjoint({*HEAVY, "tpudeploy.emulator"})
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("version",), ("plan", "--help")])
-def test_the_first_pages_need_no_profile_format(work: Path, arguments: tuple[str, ...]) -> None:
-    assert "pydantic" not in imported(*arguments, cwd=work)
-
-
-def test_validate_knows_no_cloud(work: Path) -> None:
-    assert imported("validate", PROFILE, cwd=work).isdisjoint({*GOOGLE, "tenacity", "jinja2", "asyncio"})
+def test_validate_imports_no_feature(work: Path) -> None:
+    assert not {name for name in imported("validate", PROFILE, cwd=work) if name.startswith("tpudeploy.features.")}
 
 
 @pytest.mark.parametrize("command", [("plan",), ("apply", "-auto-approve", "--wait", "accepted")])
@@ -118,16 +110,6 @@ def test_what_reads_the_general_api_imports_the_typed_client(work: Path, command
         assert TYPED_CLIENT in imported(*command, cwd=work, environment=emulator.environment)
 
 
-def test_validate_of_a_good_profile_needs_neither_templates_nor_guesses(work: Path) -> None:
-    modules = imported("validate", PROFILE, cwd=work)
-    assert modules.isdisjoint({"tpudeploy.adapters.assets", "tpudeploy.node.fingerprint", "tpudeploy.ports", "difflib"})
-
-
-def test_validate_reads_the_flags_that_it_meets(work: Path) -> None:
-    """Three hundred are in the table."""
-    assert 0 < len(imported("validate", PROFILE, cwd=work, code=FLAGS)) < 50
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [(("schema",), 0, "}\n"), (("validate", PROFILE), 0, ": valid\n"), (("validate", "absent.yaml"), 1, "")],
@@ -151,4 +133,3 @@ def test_plan_reaches_the_network_before_the_typed_client_is_imported(work: Path
     modules = imported("plan", PROFILE, cwd=work, code=AT_CONNECT, environment={"TPU_EMULATOR_HOST": "127.0.0.1:9"})
     assert "googleapiclient.discovery" in modules
     assert modules.isdisjoint({TYPED_CLIENT, "google.api_core.exceptions", "requests", "grpc"})
-    assert modules.isdisjoint({"pyparsing", "cryptography", "asyncio"}), "modules of Google's client that stay unread"

@@ -10,6 +10,7 @@ import json
 import re
 import shlex
 import sys
+import tomllib
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,6 @@ def _receipt(file: Path) -> tuple[str, list[str]]:
 
     `uv tool install` makes the environment again, from what its command line names and nothing else.
     """
-    import tomllib
-
     try:
         rows = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("requirements", [])
     except (OSError, ValueError):

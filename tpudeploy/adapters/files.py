@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import gzip
 import io
 import os
 import re
@@ -20,8 +21,10 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.adapters.project import absolute
 from tpudeploy.adapters.state.disk import read_handle
+from tpudeploy.catalog import closest
 from tpudeploy.config.reader import MAX_BYTES, Unreadable
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.text.words import some
 
 if TYPE_CHECKING:
     from _typeshed import SupportsRead
@@ -220,9 +223,6 @@ def _no_path(text: str) -> str:
 
 def _missing(text: str) -> Unreadable:
     """Return the error of a file that does not exist, with the YAML files of its folder, and one of nearly its name."""
-    from tpudeploy.catalog import closest  # imported late, because only a wrong name needs them
-    from tpudeploy.text.words import some
-
     path, guess = Path(text), ""
     hint = _no_path(text)
     if not hint and path.is_symlink():
@@ -276,8 +276,6 @@ def _end_of(stream: SupportsRead[bytes], most: int | None = None) -> bytes:
 def _decoded(content: bytes, start: bytes = b"") -> str:
     """Return the text of a log's bytes. `start`: the first bytes of its file, where the content is only its end."""
     if content.startswith(_GZIP):
-        import gzip
-
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
             content = _end_of(file, most=_MOST_DECOMPRESSED)
     encoding = _UTF_16.get(content[:2]) or _UTF_16.get(start) or "utf-8"

@@ -10,6 +10,8 @@ from http import HTTPStatus
 from math import isfinite
 from typing import TypeVar
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain.metrics import Counters
 from tpudeploy.domain.slices import ServerLoad
@@ -157,8 +159,6 @@ def _samples(text: str, *names: str) -> Mapping[str, list[float]]:
 
 def _cache_configs(text: str) -> Iterator[Mapping[str, str]]:
     """Yield the labels of each rank. Only these lines are parsed, of hundreds."""
-    from prometheus_client.parser import text_string_to_metric_families
-
     lines = re.findall(rf"^{_CACHE}.*$", text, re.MULTILINE)
     try:
         for family in text_string_to_metric_families("\n".join(lines)):

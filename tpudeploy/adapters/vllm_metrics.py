@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from tpudeploy.adapters.routes import ROUTES, open_route
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain.deployment import Deployment, Via
@@ -62,8 +64,6 @@ class HttpMeter:
 
 def figures(text: str) -> EngineFigures:
     """Return the figures of all engines and models in one text, or raise ValueError if it is not Prometheus text."""
-    from prometheus_client.parser import text_string_to_metric_families
-
     if not any(line.startswith(("# TYPE ", *_FAMILIES)) for line in text.splitlines()):
         raise ValueError("not Prometheus text")
     lines = "".join(f"{line}\n" for line in text.splitlines() if line.removeprefix("# TYPE ").startswith(_FAMILIES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from functools import cache, lru_cache
 
 from tpudeploy.catalog.generations import FORMER_NAMES, GENERATIONS, UNSUPPORTED_GENERATIONS
@@ -132,8 +133,6 @@ def usd_per_chip_hour(generation_name: str, region: str, provisioning: str) -> f
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
     """Return the choice that was probably meant, or None."""
-    from difflib import get_close_matches  # only where a word is wrong
-
     return next(filter(None, get_close_matches(word, list(choices), n=5, cutoff=0.6)), None)
 
 

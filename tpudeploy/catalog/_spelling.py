@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from enum import StrEnum
 
 
@@ -88,7 +89,6 @@ def count_of(word: str) -> int | str:
     """Return `16k` as 16,000, `16K` as 16,384 and `25.6k` as 25,600, as vLLM does; other text unchanged."""
     if not _SIZE.fullmatch(word.strip()):
         return word
-    from decimal import Decimal
 
     number, unit = word.strip()[:-1], word.strip()[-1]
     return int(Decimal(number) * (1024 if unit.isupper() else 1000) ** (" kmgt".index(unit.lower())))

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tpudeploy.domain.accelerator import Backend
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.slices import SliceRef
+from tpudeploy.domain.slices import SliceRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from difflib import SequenceMatcher
 from functools import lru_cache
 
 from tpudeploy.catalog import releases
@@ -50,8 +51,6 @@ def is_setting(name: str) -> bool:
 
 def closest_variable(name: str, release: str | None = None) -> str | None:
     """Return the variable that `name` misspells by a letter or two, or None."""
-    from difflib import SequenceMatcher
-
     if is_read(name, release):
         return None
     similar_length = [other for other in names(release) if abs(len(name) - len(other)) <= _MOST_LETTERS_APART]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from tpudeploy import feature_table
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.error_report import report_error
 from tpudeploy.cli.interrupts import stopping_gracefully
@@ -21,6 +22,7 @@ from tpudeploy.domain.report import ReplicaEndpoint, ReplicaOutcome, RunReport
 from tpudeploy.operations.declaration import Operation
 from tpudeploy.views import jsonl
 from tpudeploy.views import plan as view
+from tpudeploy.views.first_request import first_request
 from tpudeploy.views.status import summary
 from tpudeploy.workspace import Workspace
 
@@ -172,9 +174,6 @@ def _print_summary(context: Context, plan: Plan, report: RunReport) -> int:
 
 def _print_first_request(context: Context, plan: Plan, report: RunReport) -> None:
     """Print how to use the first endpoint: a line each for curl, the OpenAI SDK and the dashboard."""
-    from tpudeploy import feature_table
-    from tpudeploy.views.first_request import first_request
-
     first = report.endpoints[0]
     deployment = next((goal.deployment for goal in plan.goals if goal.name == _deployment(first)), None)
     if deployment is None:

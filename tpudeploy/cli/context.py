@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tpudeploy.adapters.files import is_inside, read_file
+from tpudeploy.adapters.project import BUDGETS, STATES, folder_of, folders_with_settings, has_budget, limited_project
+from tpudeploy.adapters.system_clock import SystemClock
+from tpudeploy.cli.profile_paths import expand_folders
 from tpudeploy.cli.terminal import Terminal
+from tpudeploy.config.reader import MAX_BYTES
+from tpudeploy.config.settings import FILE, Settings, settings, variable
 from tpudeploy.config.trust import TRUSTED, Trust
-
-if TYPE_CHECKING:
-    from tpudeploy.config.settings import Settings
-    from tpudeploy.domain.errors import ProfileInvalid
-    from tpudeploy.domain.patience import Patience
-    from tpudeploy.loading import Profile
-    from tpudeploy.ports import Clock
-    from tpudeploy.workspace import Workspace
+from tpudeploy.domain.errors import ConfigError, ProfileInvalid
+from tpudeploy.domain.excerpt import describe_diagnostics
+from tpudeploy.domain.patience import Patience
+from tpudeploy.loading import Profile
+from tpudeploy.ports import Clock
+from tpudeploy.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +45,6 @@ class CommandOutput:
 
     def set(self, document: Mapping[str, object], *, on_one_line: bool = False) -> None:
         """Keep `document`, whose values are JSON values. Raise ValueError if there is a document already."""
-        import json
-
         self.set_text(json.dumps(document, indent=None if on_one_line else 2, ensure_ascii=False))
 
     def set_text(self, text: str) -> None:
@@ -79,14 +81,10 @@ class Context:
 
     def with_clock(self, clock: Clock, at_exit: ExitStack | None = None) -> Context:
         """Return a context with another clock, which has opened nothing yet. `at_exit` closes what it opens."""
-        from dataclasses import replace
-
         return replace(self, clock=clock, at_exit=at_exit or self.at_exit, opened=OpenedProjects())
 
     def unstopped(self) -> Context:
         """Return this context with a clock that is not stopped, for work after an interrupt."""
-        from tpudeploy.adapters.system_clock import SystemClock
-
         return self.with_clock(SystemClock()) if isinstance(self.clock, SystemClock) else self
 
     def workspace(
@@ -96,10 +94,6 @@ class Context:
 
         `backend` is where the states are, unless an option sets it.
         """
-        from dataclasses import replace
-
-        from tpudeploy.workspace import Workspace
-
         folder = self._project([self.folder / p for p in profiles])
         settings = self._settings_of(folder, backend)
         key = folder, settings.backend, lock_timeout
@@ -121,7 +115,6 @@ class Context:
         """Return these paths, each folder replaced by its profiles. Raise `errors.UsageError` for an empty folder."""
         if not any((self.folder / path).is_dir() for path in paths):
             return list(paths)
-        from tpudeploy.cli.profile_paths import expand_folders
 
         return expand_folders(self.folder, paths, self.terminal, is_trusted=self.trust.is_trusted)
 
@@ -131,8 +124,6 @@ class Context:
 
     def read(self, path: str, options: argparse.Namespace) -> Profile:
         """Return one profile with its overlays and `--set` values. Raise `errors.ConfigError` with every problem."""
-        from tpudeploy.loading import Profile
-
         file, overlays = self.folder / path, [self.folder / overlay for overlay in options.overlays]
         return Profile.load(
             file,
@@ -148,14 +139,10 @@ class Context:
 
         Settings can only remove trust, because the author of a profile may also write them.
         """
-        from tpudeploy.adapters.project import folder_of
-
         return not self._is_trusted(folder_of(self.folder, [file]))
 
     def _is_trusted(self, project: Path) -> bool:
         """Return whether neither the command nor the settings of a project, or those above it, remove the trust."""
-        from tpudeploy.adapters.project import folders_with_settings
-
         folders = (project, *folders_with_settings(project))
         return self.trust.is_trusted and not any(self._settings_of(folder).untrusted for folder in folders)
 
@@ -164,9 +151,6 @@ class Context:
 
         That of an untrusted one is within the budgets above it, unless the operator says where the states are.
         """
-        from tpudeploy.adapters.project import folder_of, limited_project
-        from tpudeploy.config.settings import variable
-
         folders = frozenset(profile.parent for profile in profiles)
         if folders not in self.opened.projects:
             project = folder_of(self.folder, profiles)
@@ -194,9 +178,6 @@ class Context:
         For commands in which a deployment that fails does not stop the others. Raise `errors.ProfileInvalid` if no
         profile is valid, and `errors.ProfileNotFound` for a path that does not exist.
         """
-        from tpudeploy.domain.errors import ProfileInvalid
-        from tpudeploy.domain.excerpt import describe_diagnostics
-
         valid: list[Profile] = []
         invalid: dict[str, ProfileInvalid] = {}
         for path in paths:
@@ -216,27 +197,18 @@ class Context:
     def report_invalid(self, invalid: Mapping[str, ProfileInvalid]) -> None:
         """Print what is wrong with the invalid files, for a command whose own output does not."""
         if invalid:
-            from tpudeploy.domain.excerpt import describe_diagnostics
-
             problems = all_problems(invalid).diagnostics
             self.terminal.explain(describe_diagnostics(problems, self.terminal.paint.styled) + "\n")
 
 
 def all_problems(invalid: Mapping[str, ProfileInvalid]) -> ProfileInvalid:
     """Return one error with the problems of all these files."""
-    from tpudeploy.domain.errors import ProfileInvalid
-
     problems = [problem for error in invalid.values() for problem in error.diagnostics]
     return ProfileInvalid(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} found.", diagnostics=problems)
 
 
 def _read_settings(folder: Path, backend: str | None, *, is_trusted: bool) -> Settings:
     """Return the settings of a folder. Raise `errors.ConfigError` for a tpudeploy.toml or variable that is invalid."""
-    from tpudeploy.adapters.files import is_inside, read_file
-    from tpudeploy.config.reader import MAX_BYTES
-    from tpudeploy.config.settings import FILE, settings
-    from tpudeploy.domain.errors import ConfigError
-
     if not is_trusted and not is_inside(folder, str(folder / FILE)):
         raise ConfigError(
             f"`{FILE}` is a link that leads out of the project.", hint="Replace the link with the file itself."
@@ -261,11 +233,6 @@ def _read_settings(folder: Path, backend: str | None, *, is_trusted: bool) -> Se
 
 def _check_backend(folder: Path, backend: str) -> None:
     """Raise `errors.ConfigError` if the settings of an untrusted project name a folder outside or leave a budget."""
-    from tpudeploy.adapters.files import is_inside
-    from tpudeploy.adapters.project import BUDGETS, STATES, has_budget
-    from tpudeploy.config.settings import FILE
-    from tpudeploy.domain.errors import ConfigError
-
     if has_budget(folder / STATES) and os.path.normpath(folder / backend) != os.path.normpath(folder / STATES):
         raise ConfigError(
             f"The backend in `{FILE}` would leave the budget in {STATES}/{BUDGETS}, and this project is untrusted.",

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tpudeploy.domain.errors import TpudeployError
-    from tpudeploy.domain.orphans import Orphans
-    from tpudeploy.domain.report import RunReport
+from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.domain.orphans import Orphans
+from tpudeploy.domain.report import RunReport
 
 Document = dict[str, object]
 

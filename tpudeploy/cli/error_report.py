@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import platform
+import tempfile
+import traceback
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tpudeploy.adapters.project import absolute
 from tpudeploy.adapters.system_clock import SystemClock
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.terminal import Terminal
+from tpudeploy.config.tokens import masked
 from tpudeploy.config.trust import Trust
 from tpudeploy.domain import errors
 from tpudeploy.domain.excerpt import describe_diagnostics, describe_error
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.together import PARALLELISM
+from tpudeploy.operations import OPERATIONS, operation
+from tpudeploy.operations.declaration import Access
+from tpudeploy.ports import Clock
 from tpudeploy.version import VERSION
-
-if TYPE_CHECKING:
-    from tpudeploy.ports import Clock
-
+from tpudeploy.views import jsonl
+from tpudeploy.views.jsonl import first
 
 # The commands that may have requested something when they are interrupted.
 _REQUESTING = frozenset({"ab", "apply", "ci", "destroy", "emulator", "mcp", "rehearse"})
@@ -65,9 +70,6 @@ def run_guarded(options: argparse.Namespace, *, clock: Clock | None, patience: P
 
 def _only_looks(options: argparse.Namespace) -> bool:
     """Return whether a command neither ends nor buys nor changes anything: a guess by spelling can do no harm there."""
-    from tpudeploy.operations import OPERATIONS, operation
-    from tpudeploy.operations.declaration import Access
-
     name = "_".join(filter(None, (options.command_name, options.verb))).replace("-", "_")
     row = operation(name) if name in OPERATIONS else None
     return row is not None and row.approval is None and row.access in {Access.OFFLINE, Access.LOOK, Access.LOAD}
@@ -88,8 +90,6 @@ def report_usage_error(error: errors.UsageError, *, as_json: bool, streams: bool
 
 
 def _first_line() -> str:
-    from tpudeploy.views.jsonl import first
-
     return first()
 
 
@@ -102,8 +102,6 @@ def _report_stop(terminal: Terminal, error: errors.TpudeployError, *, streams: b
 
 
 def _print_document(terminal: Terminal, error: errors.TpudeployError, *, streams: bool, is_first: bool = False) -> None:
-    from tpudeploy.views import jsonl
-
     try:
         if streams and is_first:
             terminal.document(jsonl.first())
@@ -130,8 +128,6 @@ def interrupted() -> errors.Interrupted:
 
 def _deleted_folder() -> errors.UsageError | None:
     """Return the error for a working directory that was deleted, which no path can be resolved from, or None."""
-    from tpudeploy.adapters.project import absolute
-
     try:
         absolute(Path())
     except errors.UsageError as error:
@@ -141,12 +137,6 @@ def _deleted_folder() -> errors.UsageError | None:
 
 def bug() -> errors.Bug:
     """Return the exception that is being handled as `errors.Bug`, with a report in a file."""
-    import platform
-    import tempfile
-    import traceback
-
-    from tpudeploy.config.tokens import masked
-
     with tempfile.NamedTemporaryFile("w", prefix="tpudeploy-bug-", suffix=".txt", delete=False) as file:
         file.write(f"tpudeploy {VERSION}, Python {platform.python_version()}, {platform.platform()}\n\n")
         file.write(masked(traceback.format_exc()))

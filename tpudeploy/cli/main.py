@@ -19,10 +19,12 @@ from tpudeploy.cli.commands import COMMANDS, GROUPS, command
 from tpudeploy.cli.options import TRUE, environment_value
 from tpudeploy.cli.parsers import Parser, first_argument, help_text, needs_verb, parser_of, split_verb, verbs_of
 from tpudeploy.cli.usage import Usage
+from tpudeploy.cli.verbs import advice
 from tpudeploy.domain import exits
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.patience import Patience
 
 if TYPE_CHECKING:
-    from tpudeploy.domain.patience import Patience
     from tpudeploy.ports import Clock
 
 # Terraform's one-dash long options: -auto-approve, -out=FILE.
@@ -132,7 +134,6 @@ def _parse(parser: Parser, words: Sequence[str], name: str) -> argparse.Namespac
 def _unknown(parser: Parser, words: Sequence[str], word: str, name: str) -> Usage:
     """Return the error for an option or an argument that a command does not have."""
     from tpudeploy.cli.suggestions import did_you_mean_option
-    from tpudeploy.cli.verbs import advice
 
     hint = f"Run `{parser.prog} --help` for its options."
     if word.startswith("-"):
@@ -152,8 +153,6 @@ def _check_verb(name: str, words: Sequence[str]) -> None:
     position = first_argument(name, words)
     word = "" if position is None else words[position]
     if not needs_verb(chosen):
-        from tpudeploy.cli.verbs import advice
-
         sentence = advice(word, name)
         if sentence and _takes_profile(name) and not _folder(words).joinpath(word).exists():
             hint = f"Run `tpudeploy {name} --help` for its options."
@@ -254,7 +253,6 @@ def _report_write_failure(cause: OSError) -> int:
 
 def _report_usage(words: Sequence[str], usage: Usage) -> int:
     from tpudeploy.cli.error_report import report_usage_error
-    from tpudeploy.domain.errors import UsageError
 
     ours = words[: words.index("--")] if "--" in words else words
     as_json = _wants_json(ours)

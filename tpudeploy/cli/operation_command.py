@@ -6,20 +6,20 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from tpudeploy.cli import options
+from tpudeploy.cli.approval import approve
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain import exits
+from tpudeploy.domain.errors import ProfileInvalid
 from tpudeploy.operations import argument_types, operation
 from tpudeploy.operations.arguments import REQUIRED, Declared, NamesProfiles, Value
 from tpudeploy.operations.declaration import PROFILE_KINDS, Argument, ArgumentKind, Operation
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.errors import ProfileInvalid
-    from tpudeploy.results import Result
-    from tpudeploy.workspace import Workspace
+from tpudeploy.results import Result
+from tpudeploy.text.words import plain
+from tpudeploy.workspace import Workspace
 
 _PARSERS: Mapping[ArgumentKind, Callable[[str], Any]] = {
     ArgumentKind.COUNT: argument_types.count,
@@ -174,8 +174,6 @@ def _approved_values(
     row: Operation, call: OperationCall, args: argparse.Namespace, context: Context
 ) -> Mapping[str, Any]:
     """Return the values that a person approved. Raise `errors.NotApproved`."""
-    from tpudeploy.cli.approval import approve
-
     assert row.approval is not None
     make_preview = row.approval.preview
     preview = None if make_preview is None else make_preview(call.workspace, **call.values)
@@ -187,8 +185,6 @@ def _approved_values(
 
 def _print_pieces(row: Operation, call: OperationCall, context: Context) -> Result:
     """Run an operation whose text is printed while it arrives, and print its messages."""
-    from tpudeploy.text.words import plain
-
     terminal, has_output = context.terminal, False
 
     def print_piece(piece: str) -> None:

@@ -6,13 +6,11 @@ import argparse
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpudeploy.domain.together import PARALLELISM
 from tpudeploy.operations.argument_types import count, duration
-
-if TYPE_CHECKING:
-    from tpudeploy.operations.declaration import Argument
+from tpudeploy.operations.declaration import Argument
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off"}

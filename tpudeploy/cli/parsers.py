@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from tpudeploy.catalog import guess
 from tpudeploy.cli.commands import Command, command, help_of
 from tpudeploy.cli.options import common
 from tpudeploy.cli.usage import Usage
@@ -36,10 +37,8 @@ class Parser(argparse.ArgumentParser):
         """Raise argparse.ArgumentError for a value that is not one of the choices, with a suggestion."""
         if action.choices is None or value in action.choices:
             return
-        from tpudeploy.cli.suggestions import did_you_mean
-
         choices = [str(choice) for choice in action.choices]
-        suggestion = did_you_mean(str(value), choices)
+        suggestion = f" {guess(str(value), choices)}".rstrip()
         if not action.option_strings and Path(str(value)).suffix in _PROFILES:
             suggestion = f" The profile comes before it: `{self.prog} {value} {choices[0]}`."
         raise argparse.ArgumentError(action, f"`{value}` is not one of {', '.join(choices)}.{suggestion}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from tpudeploy.adapters.files import FileReader
 from tpudeploy.adapters.project import boundary_of
 from tpudeploy.cli.terminal import Terminal
+from tpudeploy.config.parse import why_not_a_profile
 from tpudeploy.config.reader import Unreadable
 from tpudeploy.domain.errors import UsageError
 
@@ -51,8 +52,6 @@ def _profiles(here: Path, folder: str, terminal: Terminal, reader: FileReader) -
 
 def _classified(here: Path, folder: str, reader: FileReader) -> Iterator[tuple[str, str]]:
     """Yield each candidate file with the reason why it is not a profile, or "" if it is one."""
-    from tpudeploy.config.parse import why_not_a_profile
-
     try:
         with os.scandir(here / folder) as entries:
             files = sorted(e.name for e in entries if e.name.endswith(_ENDINGS) and not _is_ignored(e))

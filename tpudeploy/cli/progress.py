@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from tpudeploy.cli.live import Live
 from tpudeploy.cli.terminal import Terminal
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.events import Event
-    from tpudeploy.ports import Clock
+from tpudeploy.domain.events import Event
+from tpudeploy.ports import Clock
+from tpudeploy.views import jsonl
+from tpudeploy.views.events import Repeats
 
 
 @contextmanager
@@ -22,7 +22,6 @@ def event_printing(
     if as_json or not terminal.is_drawable:
         yield event_printer(terminal, as_json=as_json)
         return
-    from tpudeploy.cli.live import Live
 
     live = Live(terminal, clock, is_emulated=is_emulated)
     with live.drawing():
@@ -31,9 +30,6 @@ def event_printing(
 
 def event_printer(terminal: Terminal, *, as_json: bool = False) -> Callable[[Event], None]:
     """Return a callback for `on_event`; with `as_json`, it prints a stream. Several threads may call it."""
-    from tpudeploy.views import jsonl
-    from tpudeploy.views.events import Repeats
-
     lock, repeats = threading.Lock(), Repeats()
 
     def tell(event: Event) -> None:

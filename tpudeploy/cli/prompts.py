@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tpudeploy.adapters.files import read_file
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 
@@ -15,8 +16,6 @@ def read_prompt(name: str, context: Context) -> str:
     if name == "-":
         content = context.terminal.stdin.buffer.read(MOST_PROMPT + 1)
     else:
-        from tpudeploy.adapters.files import read_file
-
         try:
             content = read_file(context.folder / name, MOST_PROMPT)
         except (OSError, ValueError) as cause:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from difflib import SequenceMatcher, get_close_matches
 
 from tpudeploy.catalog import closest
 from tpudeploy.cli import verbs
-
-if TYPE_CHECKING:
-    from tpudeploy.cli.parsers import Parser
+from tpudeploy.cli.parsers import Parser
+from tpudeploy.cli.usage import Usage
+from tpudeploy.config.foreign_keys import HINTS
+from tpudeploy.config.keys import all_keys, fields_at
+from tpudeploy.config.nodes import dotted
 
 # Other tools' names of our options. The first one that the command has is suggested.
 _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
@@ -58,11 +60,6 @@ _KEYS: Mapping[str, str] = {
 _TYPO = 0.8
 
 
-def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """Return ` Did you mean ...?` with the nearest of the words, or "" if none is near."""
-    return _question(closest(word, words))
-
-
 def did_you_mean_command(word: str, commands: Iterable[str], group: str = "") -> str:
     """Return the command, or the verb of a group, that does what another tool's verb does, or else the nearest one.
 
@@ -79,8 +76,6 @@ def _nearest(word: str, names: Iterable[str]) -> str | None:
 
 def _is_typo(word: str, name: str) -> bool:
     """Return whether a word begins as the name does and has nearly all of its letters."""
-    from difflib import SequenceMatcher
-
     bare, own = word.lower().lstrip("-"), name.lstrip("-")
     return bare[:1] == own[:1] and SequenceMatcher(None, bare, own).ratio() > _TYPO
 
@@ -118,8 +113,6 @@ def about_overlay(words: Sequence[str], name: str) -> str:
 
 def _near(parser: Parser, bare: str) -> Iterator[str]:
     """Yield the options near a word. The dashes are left out, because all share them: `--zone` is not near `--json`."""
-    from difflib import get_close_matches
-
     names = [name.lstrip("-") for name in parser.option_names]
     harmless = [name for name in names if f"--{name}" not in verbs.DESTRUCTIVE or _is_typo(bare, name)]
     # `--timout` is not `--out`, which would write a file: a typo keeps the first letter.
@@ -128,10 +121,6 @@ def _near(parser: Parser, bare: str) -> Iterator[str]:
 
 def _instead(parser: Parser, word: str) -> str:
     """Return what does the same as an option of another tool: a sentence, or the key of the profile; "" if unknown."""
-    from tpudeploy.config.foreign_keys import HINTS  # only where an option is unknown
-    from tpudeploy.config.keys import all_keys, fields_at
-    from tpudeploy.config.nodes import dotted
-
     sentence = _SENTENCES_OF.get(parser.prog.removeprefix("tpudeploy "), {}).get(word) or _SENTENCES.get(word)
     if sentence:
         return f" {sentence}"
@@ -146,8 +135,6 @@ def _instead(parser: Parser, word: str) -> str:
 
 
 def _is_accepted(parser: Parser, words: Sequence[str], word: str, instead: str) -> bool:
-    from tpudeploy.cli.usage import Usage
-
     corrected = [instead if original == word else original for original in words]
     try:
         _, unknown = parser.parse_known_intermixed_args(corrected)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from typing import TextIO
 from tpudeploy.domain.errors import Interrupted, OutputFailed
 from tpudeploy.domain.excerpt import escaped, plain
 from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import fitted
 
 _IN_ASCII = str.maketrans({"█": "#", "░": "-", "…": "~"})  # what tables are drawn with
 _SGR = re.compile(r"\x1b\[[0-9;]*m")  # the colour of a log, which says nothing that its text does not
@@ -72,7 +74,6 @@ class Terminal:
         """Return the columns of stdout's terminal, or None if stdout is not a terminal."""
         if not self.stdout.isatty():
             return None
-        import shutil
 
         return shutil.get_terminal_size().columns
 
@@ -180,8 +181,6 @@ class Terminal:
 
 
 def _fitted(text: str, width: int) -> str:
-    from tpudeploy.text.words import fitted
-
     return fitted(text, width)
 
 

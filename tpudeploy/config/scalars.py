@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Self
 
 from tpudeploy.domain.hours import time_zone
@@ -53,8 +54,6 @@ class Moment(float):
 
         Raise `UnknownZone` for a time zone that does not exist.
         """
-        from datetime import datetime  # imported late: few profiles name a time
-
         if re.fullmatch(_MOMENT_FORMS, text) is None:
             raise ValueError(f"`{text}` is not a time with its time zone")
         day, _, rest = text.replace("T", " ", 1).partition(" ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -86,7 +87,6 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, _Va
 def _from_file(content: bytes) -> dict[str, _Value]:
     if not content:
         return {}
-    import tomllib
 
     try:
         text = content.decode("utf-8")

@@ -9,8 +9,9 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from pydantic import ValidationError
 
 from tpudeploy.catalog import closest, flags, zones_of_region
-from tpudeploy.config import codes, core_scalars, topology
+from tpudeploy.config import codes, core_scalars, ollama, topology
 from tpudeploy.config.diagnose import as_yaml, did_you_mean, problem, quoted
+from tpudeploy.config.foreign_keys import HINTS, VALUES
 from tpudeploy.config.keys import all_keys, field_at, fields_at, section_of
 from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, dotted, find, key_location
 from tpudeploy.config.schema import ProfileSpec, Section
@@ -103,8 +104,6 @@ def _suggestion(path: Path, root: MapNode) -> str:
 
 def _foreign(word: str, root: MapNode) -> str:
     """Return what does the same as another tool's key at the top, or ""."""
-    from tpudeploy.config.foreign_keys import HINTS  # only where a key is unknown
-
     foreign = HINTS.get(word)
     if foreign is None:
         return ""
@@ -179,7 +178,6 @@ def _right_form(path: Path, node: Node) -> str:
         id_ = re.sub(r"/(tree|blob|resolve)/.*$", "", id_)
         if id_ != word and re.fullmatch(r"[\w.-]+/[\w.-]+", id_):
             return f"write {id_}"
-        from tpudeploy.config import ollama  # only where an id is wrong
 
         return ollama.hint(word)
     if path[:2] == ("placement", "zones"):
@@ -212,8 +210,6 @@ def _not_a_choice(choices: tuple[str, ...], path: Path, node: Node, form: type[S
 
 def _choice_hint(word: str, choices: tuple[str, ...], path: Path, form: type[Section]) -> str:
     """Return the choice that a word means: another tool's word, or a near one; or that a list belongs there."""
-    from tpudeploy.config.foreign_keys import VALUES  # only where a value is wrong
-
     choice = VALUES.get(word.lower(), "")
     if choice in choices:
         return f"write {choice}"

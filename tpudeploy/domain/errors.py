@@ -49,15 +49,14 @@ TpudeployError                        message · hint · code · exit_code
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from tpudeploy.domain import exits
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.diagnostics import Diagnostic
-    from tpudeploy.domain.lock import LockInfo
-    from tpudeploy.domain.slices import Refusal
-    from tpudeploy.domain.state import State
+from tpudeploy.domain.diagnostics import Diagnostic, errors_in
+from tpudeploy.domain.excerpt import describe_diagnostics, describe_error
+from tpudeploy.domain.lock import LockInfo
+from tpudeploy.domain.slices import Refusal
+from tpudeploy.domain.state import State
 
 
 class TpudeployError(Exception):
@@ -79,8 +78,6 @@ class TpudeployError(Exception):
 
     def __str__(self) -> str:
         """Return what the command line prints, without color: the message, the code and the hint."""
-        from tpudeploy.domain.excerpt import describe_error
-
         return describe_error(self.message, self.code, self.hint)
 
     def to_dict(self) -> dict[str, object]:
@@ -110,15 +107,11 @@ class ConfigError(TpudeployError):
 
     def __str__(self) -> str:
         """Return each problem with its line, or the message and the hint without problems."""
-        from tpudeploy.domain.excerpt import describe_diagnostics
-
         return describe_diagnostics(self.diagnostics) if self.diagnostics else super().__str__()
 
     @property
     def problems(self) -> tuple[Diagnostic, ...]:
         """The errors among the diagnostics; without any, the message as one."""
-        from tpudeploy.domain.diagnostics import Diagnostic, errors_in
-
         itself = Diagnostic(code=self.code, message=self.message, hint=self.hint)
         return tuple(errors_in(self.diagnostics)) or (itself,)
 

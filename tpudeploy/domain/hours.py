@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from datetime import date, tzinfo
+from typing import Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY = f"(?:{'|'.join(_DAYS)})"
@@ -128,8 +127,6 @@ def _spans_around(hours: Hours, day: int) -> tuple[Span, ...]:
 
 
 def _single_spans(hours: Hours, day: int) -> Iterator[Span]:
-    from datetime import date, timedelta  # imported late: few profiles have hours
-
     # The longest span without a break is shorter than a week, and one that began before the first of these is cut off.
     middle = date(1970, 1, 1) + timedelta(days=day)
     for offset in range(-2 * _WEEK - 1, 2 * _WEEK + 2):
@@ -148,8 +145,6 @@ def _times(day: date, minutes: int, zone: str) -> tuple[float, float]:
     Hours open at the first and close at the second, so they are never shorter than they say. A time that is skipped in
     spring is that of an hour later.
     """
-    from datetime import datetime, time, timedelta
-
     local = datetime.combine(day + timedelta(days=minutes // _DAY_MINUTES), time(*divmod(minutes % _DAY_MINUTES, 60)))
     aware = local.replace(tzinfo=time_zone(zone))
     return aware.timestamp(), aware.replace(fold=1).timestamp()
@@ -157,9 +152,6 @@ def _times(day: date, minutes: int, zone: str) -> tuple[float, float]:
 
 def time_zone(name: str) -> tzinfo:
     """Return a time zone by its IANA name. Raise `UnknownZone` with the name, or with "" where none is known."""
-    from datetime import UTC
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
-
     if name in _UTC:
         return UTC  # it needs no database
     try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tpudeploy.domain import errors
+from tpudeploy.domain import errors, policy
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Candidate, Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
@@ -435,8 +435,6 @@ class Plan:
 
     def to_dict(self) -> dict[str, object]:
         """Return the document of `plan --json` and `show --json`: Terraform's keys for policy tools, and our own."""
-        from tpudeploy.domain import policy
-
         return {
             "format": "tpudeploy.plan/1",
             "type": "plan",

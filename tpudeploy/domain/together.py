@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -22,7 +23,6 @@ def together(threads: int, function: Callable[[T], R], things: Iterable[T]) -> l
     items = list(things)
     if threads <= 1 or len(items) <= 1:
         return [function(item) for item in items]
-    from concurrent.futures import ThreadPoolExecutor  # imported late, because most commands do not need it
 
     results: dict[int, R] = {}
     queue = deque(enumerate(items))

@@ -9,6 +9,7 @@ Why: decision 45 in docs/decisions.md.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 
@@ -66,7 +67,6 @@ def program_key(spec: ProfileSpec, container: Container, kind: AcceleratorType) 
         "variables": sorted(pair for pair in container.environment.items() if pair[0] not in _AROUND_VARIABLES),
         "setup": container.setup,
     }
-    import hashlib
 
     return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:_KEY]
 

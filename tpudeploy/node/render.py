@@ -8,21 +8,20 @@ Why: decision 50 in docs/decisions.md.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING
+
+from jinja2 import DictLoader, Environment, StrictUndefined, Template
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import CompileCache, Container, Deployment, OwnFile, OwnKey, SecretRef
 from tpudeploy.domain.task import TASKS, Completing, TaskTrial
 from tpudeploy.node import serving
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 # A metadata value of Compute Engine holds 262,144 bytes (compute v1, `Metadata.items.value`).
 MAX_SCRIPT_BYTES = 262_144
@@ -71,8 +70,6 @@ def template(name: str, texts: tuple[tuple[str, str], ...]) -> Template:
 
 @cache
 def _compile(name: str, texts: tuple[tuple[str, str], ...]) -> Template:
-    from jinja2 import DictLoader, Environment, StrictUndefined
-
     environment = Environment(
         loader=DictLoader(dict(texts)),
         undefined=StrictUndefined,
@@ -162,7 +159,6 @@ def _cluster_values(container: Container) -> dict[str, object]:
     """Return the values of Ray on several hosts; none for one host."""
     if container.hosts == 1:
         return {}
-    import hashlib
 
     # Docker only names the secrets, so a secret of another resource is the only change that its words do not show.
     words = (*serving.docker_run(container), *(ref.secret for ref in container.secrets))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import unified_diff
 
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
@@ -63,8 +64,6 @@ def _docker(deployment: Deployment | None) -> Sequence[str]:
 
 
 def _difference(before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
-    from difflib import unified_diff
-
     return tuple(unified_diff(before, after, lineterm="", n=_CONTEXT))[2:]  # the first two name files
 
 

@@ -6,19 +6,23 @@ An interrupted run is resumed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
+from tpudeploy.config.scalars import MOST_SECONDS, Duration
 from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.events import Event
+from tpudeploy.domain.plan import Mode, Plan
+from tpudeploy.domain.plan import Plan as Planned
 from tpudeploy.domain.report import Wait
+from tpudeploy.engine import apply as engine
+from tpudeploy.engine.pins import hold, note_releases
+from tpudeploy.engine.refresh import record
+from tpudeploy.operations.companions import accompanied, companions_of, heard_by
 from tpudeploy.operations.declaration import Access, AgentForm, ApprovalForm, Argument, ArgumentKind, Operation
 from tpudeploy.operations.plan import ADOPT, REFRESH_ONLY, REPLACE, START, TARGET
+from tpudeploy.pins import digest_in, in_attributes
 from tpudeploy.plans import Report
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.events import Event
-    from tpudeploy.domain.plan import Plan
-    from tpudeploy.workspace import Workspace
+from tpudeploy.workspace import Workspace
 
 _WAITS = tuple(str(wait) for wait in Wait)
 
@@ -55,14 +59,6 @@ def apply(
     for a plan that was loaded from a file, `errors.StalePlan` is raised. A plan from a file holds only for the state
     and the slices that it was made for.
     """
-    from tpudeploy.domain.plan import Mode
-    from tpudeploy.domain.plan import Plan as Planned
-    from tpudeploy.engine import apply as engine
-    from tpudeploy.engine.pins import hold, note_releases
-    from tpudeploy.engine.refresh import record
-    from tpudeploy.operations.companions import accompanied, companions_of, heard_by
-    from tpudeploy.pins import in_attributes
-
     if not isinstance(plan, Planned):
         raise UsageError(
             f"`apply` takes a plan, and got {_kind(plan)}.",
@@ -106,8 +102,6 @@ def apply(
 
 def _labels(plan: Plan) -> Mapping[str, str]:
     """Return what the labels of the plan's images say of their engines, by digest."""
-    from tpudeploy.pins import digest_in
-
     deployments = [goal.deployment for goal in plan.goals if goal.deployment]
     return {
         digest: each.engine.labels
@@ -130,8 +124,6 @@ def _kind(thing: object) -> str:
 
 def _seconds(timeout: float | str | None) -> float | None:
     """Return a time in seconds. Raise `errors.UsageError` for what is not a duration."""
-    from tpudeploy.config.scalars import MOST_SECONDS, Duration
-
     if timeout is not None and not isinstance(timeout, str) and not 0 <= timeout <= MOST_SECONDS:
         raise UsageError(
             f"timeout: {timeout} is not a number of seconds.", hint="Write seconds, or 90s, 15m, 2h or 7d."

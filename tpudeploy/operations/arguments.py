@@ -18,14 +18,12 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Len
 
+from tpudeploy import loading
 from tpudeploy.operations import argument_types
-
-if TYPE_CHECKING:
-    from tpudeploy import loading
 
 REQUIRED: Any = inspect.Parameter.empty
 

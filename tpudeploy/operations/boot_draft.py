@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tpudeploy.boot_log.reading import Draft, NoDraft
-    from tpudeploy.config.profile import Profile
-    from tpudeploy.operations.logs import LogReadings
-    from tpudeploy.workspace import Workspace
+from tpudeploy.boot_log.evidence import evidence
+from tpudeploy.boot_log.reading import Draft, NoDraft
+from tpudeploy.config.profile import Profile
+from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.errors import CloudError, QueryFailed
+from tpudeploy.loading import sized
+from tpudeploy.operations.logs import LogReadings
+from tpudeploy.workspace import Workspace
 
 _ANSWER = 600  # tokens, and of a model that reads little a third of it
 _MARGIN = 200  # tokens that a chat template may add
@@ -29,10 +31,6 @@ def with_draft(workspace: Workspace, readings: LogReadings, profile: Profile | N
 
 
 def _draft(workspace: Workspace, readings: LogReadings, profile: Profile | None, author: Profile) -> Draft | NoDraft:
-    from tpudeploy.boot_log.evidence import evidence
-    from tpudeploy.boot_log.reading import NoDraft
-    from tpudeploy.loading import sized
-
     name = next((name for name, reading in readings.readings.items() if not reading.is_serving), None)
     if name is None:
         return NoDraft(because="Nothing failed: there is nothing to draft on.")
@@ -52,9 +50,6 @@ def ask_for_draft(
     `question` takes the most characters that the model reads. `about` is what the draft is about, and `own` the
     deployment in question.
     """
-    from tpudeploy.boot_log.reading import Draft, NoDraft
-    from tpudeploy.domain.errors import CloudError, QueryFailed
-
     length = _context_length(author)
     tokens = min(_ANSWER, length // 3)
     characters = min(_MOST, (length - tokens - _MARGIN) * _PER_TOKEN)
@@ -73,8 +68,5 @@ def ask_for_draft(
 
 def _context_length(author: Profile) -> int:
     """Return how many tokens the model reads and writes together, as its profile declares it."""
-    from tpudeploy.domain.budget import HbmBudget
-    from tpudeploy.loading import sized
-
     budget = sized(author).budget
     return budget.engine.max_model_len if isinstance(budget, HbmBudget) else _UNKNOWN

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tpudeploy import feature_table
 from tpudeploy.domain.errors import Interrupted
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.events import Event
-    from tpudeploy.domain.plan import Plan
-    from tpudeploy.ports import World
-    from tpudeploy.wiring import Adapters
+from tpudeploy.domain.events import Event
+from tpudeploy.domain.plan import Plan
+from tpudeploy.ports import World
+from tpudeploy.wiring import Adapters
 
 
 class RunCompanion(Protocol):

@@ -27,6 +27,8 @@ from inspect import signature
 from os import PathLike
 from typing import Any
 
+from tpudeploy.domain.errors import UsageError
+
 
 class ArgumentKind(StrEnum):
     """The type of an argument's value. `declared_options` and `input_schema` translate each one."""
@@ -269,8 +271,6 @@ class Operation:
         return method
 
     def _check_resumed(self, values: Mapping[str, Any]) -> None:
-        from tpudeploy.domain.errors import UsageError
-
         groups = (values.get(name) for name in self.groups)
         flat = {
             **values,

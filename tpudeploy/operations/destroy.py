@@ -6,16 +6,13 @@ In place of a profile, the name of a deployment does: what to delete is in its s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from tpudeploy.domain.events import Event
+from tpudeploy.loading import Profiles
 from tpudeploy.operations.declaration import Access, ApprovalForm, Operation, valid_profiles
 from tpudeploy.operations.plan import TARGET
 from tpudeploy.plans import Report
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.events import Event
-    from tpudeploy.loading import Profiles
-    from tpudeploy.workspace import Workspace
+from tpudeploy.workspace import Workspace
 
 
 def destroy(workspace: Workspace, profiles: Profiles, *, on_event: Callable[[Event], None] | None = None) -> Report:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from tpudeploy import loading
 from tpudeploy.domain.verify import Details
+from tpudeploy.engine.verify import detailed
+from tpudeploy.loading import OneProfile
 from tpudeploy.operations.declaration import Operation, profile
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.verify.view import details as view
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -34,8 +35,6 @@ class MemoryLayout(Result):
         return ("details",)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.verify.view import details as view
-
         return "\n".join(view(details, paint, width=width) for details in self.details)
 
 
@@ -45,9 +44,6 @@ def details(workspace: Workspace, profile: OneProfile) -> MemoryLayout:
     Without a deployment there are none. A value that no engine reports is unknown. Raise `errors.Fault` or
     `errors.Denied` if it cannot be observed.
     """
-    from tpudeploy import loading
-    from tpudeploy.engine.verify import detailed
-
     adapters = workspace.adapters
     deployment = workspace.deployment(loading.profile(profile), script=False)
     state = adapters.states.read(deployment.name).state

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from tpudeploy import catalog, loading
 from tpudeploy.availability.diagnosis import Diagnosis, FindingGrade
+from tpudeploy.availability.diagnosis import doctor as view
+from tpudeploy.availability.doctor import diagnose
+from tpudeploy.availability.doctor.case import DoctorInput
+from tpudeploy.availability.fix_script import fix_script as script_of
 from tpudeploy.domain import exits
+from tpudeploy.domain.facts import Unknown
+from tpudeploy.domain.slices import BootReport
+from tpudeploy.domain.state import State
+from tpudeploy.loading import OneProfile
 from tpudeploy.operations.declaration import Operation, flag, profile
 from tpudeploy.results import Result, document, result
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.facts import Unknown
-    from tpudeploy.domain.slices import BootReport
-    from tpudeploy.domain.state import State
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.sizing.checks import check
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -45,8 +49,6 @@ class Preconditions(Result):
         return document("doctor", {"emulated": bool, "counts": counts}, Diagnosis)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.availability.diagnosis import doctor as view
-
         return view(self.diagnosis, paint, width=width, emulated=self.emulated)
 
 
@@ -75,11 +77,6 @@ def doctor(
     An answer that Google does not give is marked as unknown. With `fix_script`, return the commands for what is missing
     as a script instead.
     """
-    from tpudeploy import loading
-    from tpudeploy.availability.doctor import diagnose
-    from tpudeploy.availability.doctor.case import DoctorInput
-    from tpudeploy.sizing.checks import check
-
     profile = loading.profile(profile)
     deployment = workspace.offline_deployment(profile)
     adapters = workspace.adapters
@@ -97,17 +94,12 @@ def doctor(
     )
     diagnosis = diagnose(case)
     if fix_script:
-        from tpudeploy.availability.fix_script import fix_script as script_of
-
         return FixScript(script=script_of(diagnosis), failures=diagnosis.count(FindingGrade.FAIL))
     return Preconditions(emulated=adapters.is_emulated, diagnosis=diagnosis)
 
 
 def _reports(workspace: Workspace, state: State | Unknown | None) -> Mapping[str, BootReport | Unknown | None]:
     """Return the reports of the slices of several hosts that were granted, by name."""
-    from tpudeploy import catalog
-    from tpudeploy.domain.facts import Unknown
-
     reports: dict[str, BootReport | Unknown | None] = {}
     for attempt in () if state is None or isinstance(state, Unknown) else state.attempts:
         kind = catalog.accelerator_type(attempt.ref.accelerator_type)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from tpudeploy.domain import exits
+from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.events import Event
+from tpudeploy.loading import Profiles
 from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation, valid_profiles
 from tpudeploy.plans import Plan
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.errors import ConfigError
-    from tpudeploy.domain.events import Event
-    from tpudeploy.loading import Profiles
-    from tpudeploy.workspace import Workspace
+from tpudeploy.workspace import Workspace
 
 
 class Drift(Plan):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy.catalog import closest
+from tpudeploy.domain.errors import UsageError
 from tpudeploy.operations.declaration import Access, AgentForm, Argument, Operation
+from tpudeploy.operations.explanations import explain_text, groups
+from tpudeploy.operations.trade_words import ENTRIES
 from tpudeploy.results import Result, document, part, result
-
-if TYPE_CHECKING:
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -47,8 +50,6 @@ class Codes(Result):
         return document("explanations", {"groups": [{"name": str, "codes": codes}]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.text import words
-
         blocks = []
         for name, titles in self.groups.items():
             lines = words.aligned(list(titles.items()), room=None if width is None else width - 2)
@@ -61,11 +62,6 @@ def explain(workspace: Workspace | None, code: str | None = None) -> Explanation
 
     Without a `code`, list all codes. Raise `errors.UsageError` for what is neither a code nor a text of several words.
     """
-    from tpudeploy.catalog import closest
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.operations.explanations import explain_text, groups
-    from tpudeploy.operations.trade_words import ENTRIES
-
     if code is None:
         titles = {name: {c: t.partition("\n")[0] for c, t in texts.items()} for name, texts in groups().items()}
         return Codes(groups=titles)

@@ -6,20 +6,28 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import getdoc
 from textwrap import fill
-from typing import TYPE_CHECKING
 
+from tpudeploy import pins
+from tpudeploy.adapters.google.codes import CODE_BY_STATUS, Code
+from tpudeploy.adapters.google.refusals import GROUPS, UNKNOWN
+from tpudeploy.adapters.google.refusals.row import RefusalRow
+from tpudeploy.adapters.google.verdicts import classify, matching_row
 from tpudeploy.boot_log import cause
+from tpudeploy.boot_log.settings import EngineFacts
+from tpudeploy.boot_log.signatures import GROUPS as BOOTS
+from tpudeploy.boot_log.signatures import HARMLESS, SIGNATURES
+from tpudeploy.boot_log.signatures.row import Signature
+from tpudeploy.config.codes import EXPLANATIONS
 from tpudeploy.domain import errors
+from tpudeploy.domain.diagnostics import CodePage
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import RefusalScope, Remedy
 from tpudeploy.operations.examples import EXAMPLES
+from tpudeploy.orphans import claims
+from tpudeploy.planning import headroom, plan_rules, targets
 from tpudeploy.reconcile.failed_landings import HOST_FAULT, hold_seconds
+from tpudeploy.sizing.checks import CHECKS
 from tpudeploy.text.words import duration, plain
-
-if TYPE_CHECKING:
-    from tpudeploy.adapters.google.refusals.row import RefusalRow
-    from tpudeploy.boot_log.signatures.row import Signature
-    from tpudeploy.domain.diagnostics import CodePage
 
 _WIDTH = 100
 # Refusals that tpudeploy itself detects, without a text of Google's.
@@ -61,14 +69,6 @@ def explanations() -> dict[str, str]:
 
 def groups() -> dict[str, dict[str, str]]:
     """Return the text of each code by group. The first line of a text is its title."""
-    from tpudeploy import pins
-    from tpudeploy.adapters.google.refusals import GROUPS, UNKNOWN
-    from tpudeploy.boot_log.signatures import GROUPS as BOOTS
-    from tpudeploy.config.codes import EXPLANATIONS
-    from tpudeploy.orphans import claims
-    from tpudeploy.planning import headroom, plan_rules, targets
-    from tpudeploy.sizing.checks import CHECKS
-
     classes = {cls.code: _error_page(cls, GROUPS.values()) for cls in every_error() if cls.code not in EXPLANATIONS}
     boots = {f"Boots: {name}": {row.name: _boot(row) for row in rows} for name, rows in BOOTS.items()}
     refusals = {f"Refusals: {name}": {row.kind: _refusal_page(row) for row in rows} for name, rows in GROUPS.items()}
@@ -125,13 +125,9 @@ What to do: Run `tpudeploy logs PROFILE`: the line above the last one names the 
 
 def explain_text(text: str) -> tuple[str, str]:
     """Return the code and page of a text: a cause of a failed boot, or a refusal by Google."""
-    from tpudeploy.boot_log.signatures import SIGNATURES
-
     signature = next((row for row in SIGNATURES if row.search(text)), None)
     if signature is not None:
         return signature.name, _boot(signature, text)
-    from tpudeploy.adapters.google.refusals import UNKNOWN
-    from tpudeploy.adapters.google.verdicts import classify, matching_row
 
     code = _named_code(text)
     row = matching_row(text, code)
@@ -142,8 +138,6 @@ def explain_text(text: str) -> tuple[str, str]:
 
 def _engine_page(text: str) -> tuple[str, str] | None:
     """Return the code and page of a line of an engine that no row knows, None for a text of another kind."""
-    from tpudeploy.boot_log.signatures import HARMLESS
-
     why = next((why for pattern, why in HARMLESS.items() if pattern.search(text)), None)
     if why is not None:
         return "harmless", f"This line is harmless\n\nThe engine writes, in a boot log:\n  {text}\n\nWhy: {why}."
@@ -163,8 +157,6 @@ _REPORT = (
 
 def _boot(row: Signature, text: str | None = None) -> str:
     """Return the page of a cause of failed boots, with its log line."""
-    from tpudeploy.boot_log.settings import EngineFacts
-
     log_line = text if text is not None else row.example
     match = row.search(log_line)
     remedy = "" if match is None else row.advice(match, EngineFacts(flags={}))
@@ -174,8 +166,6 @@ def _boot(row: Signature, text: str | None = None) -> str:
 
 def _named_code(text: str) -> int:
     """Return the code in a pasted error: `RESOURCE_EXHAUSTED`, `"code": 8`, `HttpError 429`."""
-    from tpudeploy.adapters.google.codes import CODE_BY_STATUS, Code
-
     status = next((code for code in Code if re.search(rf"\b{code.name}\b", text)), None)
     if status is not None:
         return status

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tpudeploy.domain.lock import lock_name
 from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, Operation, Preview
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 
 @result

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
+from tpudeploy import loading
 from tpudeploy.domain import orphans
+from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.domain.events import Event
+from tpudeploy.domain.report import RunReport
+from tpudeploy.engine.orphan_removal import survey
 from tpudeploy.operations.arguments import Arg, SomeProfiles
 from tpudeploy.operations.bridge import rows
 from tpudeploy.operations.declaration import ApprovalForm, Operation
+from tpudeploy.orphans.view import gc as view
 from tpudeploy.results import Result, document
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.events import Event
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 
 class Orphans(orphans.Orphans, Result):
@@ -36,9 +39,6 @@ class Orphans(orphans.Orphans, Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.domain.errors import TpudeployError
-        from tpudeploy.domain.report import RunReport
-
         return document("gc", {"report": RunReport | None, "error": TpudeployError | None}, orphans.Orphans)
 
     @classmethod
@@ -46,8 +46,6 @@ class Orphans(orphans.Orphans, Result):
         return ("format", "strays", "unreachable")
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.orphans.view import gc as view
-
         return view(self, paint)
 
 
@@ -63,9 +61,6 @@ def gc(
     Of these profiles, or of all; with `foreign`, also what no state here tracks. `Workspace.collect` removes them.
     Raise `errors.Fault`, `errors.Denied` or `errors.StateError` if they cannot be found out.
     """
-    from tpudeploy import loading
-    from tpudeploy.engine.orphan_removal import survey
-
     adapters = workspace.adapters
     deployments = [workspace.deployment(profile, script=False) for profile in loading.profiles(profiles)]
     projects = {deployment.project for deployment in deployments} or {adapters.project()}

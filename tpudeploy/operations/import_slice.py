@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tpudeploy.domain.names import Address
+from tpudeploy import loading
+from tpudeploy.config.profile import Profile
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.errors import ConfigError, UsageError
+from tpudeploy.domain.events import Event
+from tpudeploy.domain.names import ROUTER, Address
+from tpudeploy.domain.orphans import CloudResource
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.state import Attempt
+from tpudeploy.engine import importing
+from tpudeploy.engine.importing import ResourceId, find_resource, import_resource
+from tpudeploy.loading import OneProfile
 from tpudeploy.operations.declaration import Access, Argument, Operation, flag, profile
+from tpudeploy.operations.state import parse_address
+from tpudeploy.reconcile.request_table import describe_request
 from tpudeploy.results import Result, document, result
-
-if TYPE_CHECKING:
-    from tpudeploy.config.profile import Profile
-    from tpudeploy.domain.events import Event
-    from tpudeploy.domain.orphans import CloudResource
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.serialization.attempt_row import AttemptRow, attempt_row
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -31,20 +38,13 @@ class Imported(Result):
     at: float
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.domain.serialization import to_json
-        from tpudeploy.serialization.attempt_row import attempt_row
-
         return {"type": "import", "address": str(self.address), "slice": to_json(attempt_row(self.attempt))}
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.serialization.attempt_row import AttemptRow
-
         return document("import", {"type": {"const": "import"}, "address": str, "slice": AttemptRow})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.reconcile.request_table import describe_request
-
         description = f"{describe_request(self.attempt, self.at)}, {self.raw_state}"
         lines = [f"Imported to {self.address}: {description}."]
         if not any(path.startswith("serving.") for path in self.attempt.spec):
@@ -68,9 +68,6 @@ def import_slice(
     (`resource`). Raise `errors.StateError` if the slice cannot be imported, or belongs to another lineage and not
     `foreign`; `errors.UsageError` for an invalid name.
     """
-    from tpudeploy import loading
-    from tpudeploy.engine.importing import import_resource
-
     where, loaded, adapters = replica_address(address), loading.profile(profile), workspace.adapters
     existing = find_slice(workspace, id, loaded) if resource is None else resource
     deployment = workspace.deployment(loaded)
@@ -80,10 +77,6 @@ def import_slice(
 
 def replica_address(text: str) -> Address:
     """Return the address of a replica, the first where only the deployment is named. Raise `errors.UsageError`."""
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.domain.names import ROUTER
-    from tpudeploy.operations.state import parse_address
-
     address = parse_address(text)
     if address.replica == ROUTER:
         hint = "`tpudeploy apply -adopt` adopts it with the slices of a lost state; otherwise an apply creates one."
@@ -96,10 +89,6 @@ def find_slice(workspace: Workspace, id_: str, profile: Profile | None = None) -
 
     Raise `errors.UsageError` for an invalid name, `errors.StateError` unless there is exactly one.
     """
-    from tpudeploy.domain.accelerator import Backend
-    from tpudeploy.domain.errors import ConfigError
-    from tpudeploy.engine.importing import ResourceId, find_resource
-
     adapters, query = workspace.adapters, ResourceId.parse(id_)
     deployment = None if profile is None else workspace.deployment(profile, script=False)
     project = query.project or (adapters.known_project if deployment is None else deployment.project)
@@ -114,8 +103,6 @@ def find_slice(workspace: Workspace, id_: str, profile: Profile | None = None) -
 
 def check_import(workspace: Workspace, where: Address, resource: CloudResource, *, foreign: bool) -> None:
     """Raise `errors.StateError` where `import_slice` would."""
-    from tpudeploy.engine import importing
-
     importing.check_import(workspace.adapters.world(), where, resource, foreign=foreign)
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
+from tpudeploy import loading
+from tpudeploy.boot_log.export import redact
+from tpudeploy.boot_log.read import read as reading
+from tpudeploy.boot_log.reading import Draft, NoDraft, ParsedLog
+from tpudeploy.boot_log.view import draft as view
+from tpudeploy.boot_log.view import explanation
+from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.errors import CloudError, UsageError
+from tpudeploy.domain.pins import Pins
+from tpudeploy.loading import OneProfile
 from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation, profile
 from tpudeploy.results import Result, document, part, result
-
-if TYPE_CHECKING:
-    from tpudeploy.boot_log.reading import Draft, NoDraft, ParsedLog
-    from tpudeploy.domain.errors import CloudError, UsageError
-    from tpudeploy.domain.pins import Pins
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -32,16 +37,12 @@ class LogReadings(Result):
     @property
     def lines(self) -> Mapping[str, tuple[str, ...]]:
         """The lines of each log that contain the text, without secrets, addresses and projects; of them, the last."""
-        from tpudeploy.boot_log.export import redact
-
         word = (self.contains or "").casefold()
         every = {name: redact(text, {}).splitlines() for name, text in self.texts.items()}
         matched = {name: [line for line in lines if word in line.casefold()] for name, lines in every.items()}
         return {name: tuple(lines[-(self.last or len(lines)) :]) for name, lines in matched.items()}
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.boot_log.reading import Draft
-
         logs = [
             {"log": name, "replica": self.addresses.get(name), **reading.to_dict()}
             for name, reading in self.readings.items()
@@ -97,17 +98,11 @@ class LogReadings(Result):
         return "\n\n".join(f"{self.label(name)}:\n{text}".rstrip("\n") for name, text in texts.items())
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.boot_log.reading import Draft
-        from tpudeploy.boot_log.view import draft as view
-        from tpudeploy.boot_log.view import explanation
-
         texts = {name: explanation(reading, paint, width=width) for name, reading in self.readings.items()}
         text = self.with_headings(texts)
         return f"{text}\n\n{view(self.draft, paint, width=width)}" if isinstance(self.draft, Draft) else text
 
     def messages(self, paint: Paint) -> str:
-        from tpudeploy.boot_log.reading import NoDraft
-
         if not isinstance(self.draft, NoDraft):
             return ""
         return "\n".join([f"No draft: {self.draft.because}", *([f"  {self.draft.hint}"] if self.draft.hint else [])])
@@ -131,11 +126,6 @@ def logs(
     Raise `errors.UsageError` without a profile and a log, `errors.StateError` if nothing is deployed, `errors.Fault` or
     `errors.Denied` if no log can be read.
     """
-    from dataclasses import replace
-
-    from tpudeploy import loading
-    from tpudeploy.domain.errors import UsageError
-
     if last is not None and last < 1:
         raise UsageError("The number of lines starts at 1.")
     if texts is not None:
@@ -152,8 +142,6 @@ def logs(
 
 def no_log() -> UsageError:
     """Return the error for a command or a call that names no log."""
-    from tpudeploy.domain.errors import UsageError
-
     return UsageError("No log to read.", hint="Name a profile, or a log: `tpudeploy logs --file boot.log --explain`.")
 
 
@@ -165,10 +153,6 @@ def read(
     pins: Pins | None = None,
 ) -> LogReadings:
     """Return what these logs say, with remedies for `profile`, whose names mean what `pins` say."""
-    from tpudeploy import loading
-    from tpudeploy.boot_log.read import read as reading
-    from tpudeploy.domain.budget import HbmBudget
-
     predicted = None if profile is None else loading.checked(loading.profile(profile), pins)[0].budget
     budget = predicted if isinstance(predicted, HbmBudget) else None
     readings = {name: reading(text, budget=budget) for name, text in texts.items()}

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from tpudeploy import loading
+from tpudeploy.adapters.vllm_metrics import HttpMeter
 from tpudeploy.domain import exits
-from tpudeploy.domain.metrics import Metered
+from tpudeploy.domain.errors import CloudError, QueryFailed, StateError, TpudeployError
+from tpudeploy.domain.facts import Unknown
+from tpudeploy.domain.metrics import EngineFigures, Metered, Metrics
+from tpudeploy.domain.names import address
+from tpudeploy.domain.together import together
+from tpudeploy.engine.confirmation import confirmed_urls
+from tpudeploy.engine.metrics import ServerFigures, read_metrics, to_metrics
+from tpudeploy.loading import OneProfile
+from tpudeploy.metrics.view import metrics as view
 from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation
+from tpudeploy.ports import World
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.errors import TpudeployError
-    from tpudeploy.domain.facts import Unknown
-    from tpudeploy.domain.metrics import EngineFigures
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.ports import World
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 _UNCONFIRMED = "only endpoints/NAME.json names this address, and no slice of the state has it: it was not asked"
 
@@ -40,9 +44,6 @@ class MetricsReport(Result):
         return exits.SUCCESS if all(each.observed for each in self.replicas) else exits.ERROR
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.domain.metrics import Metrics
-        from tpudeploy.metrics.view import metrics as view
-
         return view(Metrics(replicas=self.replicas, totals=self.totals), paint, width=width)
 
 
@@ -55,10 +56,6 @@ def metrics(workspace: Workspace, profile: OneProfile | None = None) -> MetricsR
     Raise `errors.StateError` if the profile has no machine, `errors.QueryFailed` if there is no endpoint,
     `errors.Fault` or `errors.Denied` if the machines cannot be observed.
     """
-    from tpudeploy import loading
-    from tpudeploy.adapters.vllm_metrics import HttpMeter
-    from tpudeploy.engine.metrics import read_metrics
-
     if profile is None or loading.is_name(profile):
         return _of_endpoints(workspace, None if profile is None else str(profile))
     adapters = workspace.adapters
@@ -69,12 +66,6 @@ def metrics(workspace: Workspace, profile: OneProfile | None = None) -> MetricsR
 
 
 def _of_endpoints(workspace: Workspace, name: str | None) -> MetricsReport:
-    from tpudeploy.adapters.vllm_metrics import HttpMeter
-    from tpudeploy.domain.errors import QueryFailed, TpudeployError
-    from tpudeploy.domain.facts import Unknown
-    from tpudeploy.domain.together import together
-    from tpudeploy.engine.metrics import ServerFigures, to_metrics
-
     adapters = workspace.adapters
     names = adapters.states.names() if name is None else (name,)
     servers = [(each, where, url) for each in names for where, url in _servers(each, workspace.endpoint(each))]
@@ -101,9 +92,6 @@ def _of_endpoints(workspace: Workspace, name: str | None) -> MetricsReport:
 
 def _confirmed(world: World, name: str) -> Collection[str] | TpudeployError:
     """Return the addresses of a deployment that may be asked, or why they are not known."""
-    from tpudeploy.domain.errors import CloudError, StateError
-    from tpudeploy.engine.confirmation import confirmed_urls
-
     try:
         return confirmed_urls(world, name)
     except (CloudError, StateError) as cause:
@@ -112,8 +100,6 @@ def _confirmed(world: World, name: str) -> Collection[str] | TpudeployError:
 
 def _servers(name: str, endpoint: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
     """Yield the address and URL of each published server: the endpoint of several is a router, which has no metrics."""
-    from tpudeploy.domain.names import address
-
     if endpoint is None:
         return
     rows = endpoint.get("replicas", [])

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy import loading
+from tpudeploy.catalog import choice_hint, closest
+from tpudeploy.domain.errors import CloudError, ConfigError, QueryFailed, StateError, UsageError
+from tpudeploy.domain.router import Router
+from tpudeploy.domain.together import together
+from tpudeploy.engine.confirmation import addresses_now
+from tpudeploy.loading import OneProfile
 from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, document, part, result
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.router import Router
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.schemas.schema_of import list_of
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 _CONFIRMED = {
     "type": ["boolean", "null"],
@@ -78,8 +82,6 @@ class AllOutputs(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.schemas.schema_of import list_of
-
         # Documents of earlier versions have no list and no router, and confirm no address.
         keys = part({"name": str, **KEYS}, optional=("replicas", "router", "confirmed"))
         return document("outputs", {"deployments": list_of(keys)})
@@ -99,10 +101,6 @@ def output(workspace: Workspace, name: OneProfile | None = None, key: str | None
     `name` is the deployment, or its profile; None stands for every deployment that has an endpoint. `key` selects one
     output. Raise `errors.QueryFailed` if the deployment has no endpoint, `errors.UsageError` for an unknown `key`.
     """
-    from tpudeploy import loading
-    from tpudeploy.catalog import choice_hint, closest
-    from tpudeploy.domain.errors import QueryFailed, UsageError
-
     if name is None:
         return _all_outputs(workspace)
     names = workspace.adapters.states.names
@@ -124,8 +122,6 @@ def output(workspace: Workspace, name: OneProfile | None = None, key: str | None
 
 
 def _all_outputs(workspace: Workspace) -> AllOutputs:
-    from tpudeploy.domain.together import together
-
     names = workspace.adapters.states.names()
     published = {name: endpoint for name in names if (endpoint := workspace.endpoint(name)) is not None}
     looks = together(workspace.adapters.parallelism, lambda item: _outputs(workspace, *item), published.items())
@@ -139,9 +135,6 @@ def _outputs(
     workspace: Workspace, name: str, endpoint: Mapping[str, Any], declared: Router | None = None
 ) -> tuple[dict[str, Any], str]:
     """Return the outputs, and a warning about addresses that are not confirmed."""
-    from tpudeploy.domain.errors import CloudError, ConfigError, QueryFailed, StateError
-    from tpudeploy.engine.confirmation import addresses_now
-
     try:
         urls, cause = addresses_now(workspace.adapters.world(), name, endpoint, declared=declared), ""
     except (CloudError, ConfigError, QueryFailed, StateError) as error:

@@ -5,25 +5,31 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from tpudeploy import loading
+from tpudeploy.config.profile import Profile
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.errors import ConfigError, UsageError
+from tpudeploy.domain.events import Event
+from tpudeploy.domain.facts import Facts
+from tpudeploy.domain.pins import Pins
+from tpudeploy.domain.plan import Mode
+from tpudeploy.domain.router import RouterHost
+from tpudeploy.engine import plan as engine
+from tpudeploy.engine.cost_wall import ledger_warnings, planned_shortfalls
+from tpudeploy.engine.observe import readable_states
+from tpudeploy.engine.pins import PinLookup, complete, with_labels
+from tpudeploy.engine.plan import PlanScope
+from tpudeploy.loading import OneProfile, Profiles
 from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation, flag, valid_profiles
+from tpudeploy.pins import names, not_pinned, written_digests
+from tpudeploy.planning.targets import parse_addresses
 from tpudeploy.plans import Plan
-
-if TYPE_CHECKING:
-    from tpudeploy.config.profile import Profile
-    from tpudeploy.domain.accelerator import Backend
-    from tpudeploy.domain.deployment import Deployment
-    from tpudeploy.domain.errors import ConfigError
-    from tpudeploy.domain.events import Event
-    from tpudeploy.domain.facts import Facts
-    from tpudeploy.domain.pins import Pins
-    from tpudeploy.domain.plan import Mode
-    from tpudeploy.engine.pins import PinLookup
-    from tpudeploy.loading import OneProfile, Profiles
-    from tpudeploy.ports import World
-    from tpudeploy.wiring import Adapters
-    from tpudeploy.workspace import Workspace
+from tpudeploy.ports import World
+from tpudeploy.wiring import Adapters
+from tpudeploy.workspace import Workspace, unique_names
 
 _EXCLUSIVE = (
     ("destroy", "replace"),
@@ -66,15 +72,6 @@ def plan(
     Raise `errors.Fault` or `errors.Denied` if the cloud cannot be observed, `errors.UsageError` for an address that
     none of the profiles has and for arguments that exclude each other, `errors.ConfigError` if no profile can be used.
     """
-    from tpudeploy.domain.plan import Mode
-    from tpudeploy.engine import plan as engine
-    from tpudeploy.engine.cost_wall import ledger_warnings, planned_shortfalls
-    from tpudeploy.engine.pins import PinLookup
-    from tpudeploy.engine.plan import PlanScope
-    from tpudeploy.pins import not_pinned
-    from tpudeploy.planning.targets import parse_addresses
-    from tpudeploy.workspace import unique_names
-
     replaced, targets = tuple(replace), tuple(target)
     is_used = {
         "destroy": destroy,
@@ -127,10 +124,6 @@ def _loaded(workspace: Workspace, profiles: Profiles, mode: Mode) -> tuple[Profi
 
     Raise `errors.UsageError` for a name without a state, and as `Profile.load` does.
     """
-    from pathlib import Path
-
-    from tpudeploy import loading
-    from tpudeploy.domain.plan import Mode
 
     def load(one: OneProfile) -> Profile:
         is_deployment = mode is Mode.DESTROY and loading.is_name(one) and not Path(str(one)).exists()
@@ -146,9 +139,6 @@ def _with_routers(
 
     Raise the first error if there is no deployment at all.
     """
-    from tpudeploy.domain.errors import ConfigError
-    from tpudeploy.domain.router import RouterHost
-
     usable: list[Deployment] = []
     without_program: dict[str, ConfigError] = {}
     for deployment in deployments:
@@ -170,8 +160,6 @@ def _quota(adapters: Adapters, project: str | None, backends: Iterable[Backend])
 
 def _check_combination(used: set[str], *, refresh: bool) -> None:
     """Raise `errors.UsageError` for arguments that exclude each other."""
-    from tpudeploy.domain.errors import UsageError
-
     for one, other in _EXCLUSIVE:
         if {one, other} <= used:
             names = f"-{one.replace('_', '-')} and -{other.replace('_', '-')}"
@@ -187,9 +175,6 @@ def _judge(profiles: Iterable[Profile], pins: Pins) -> tuple[tuple[Profile, ...]
 
     Raise the first error if there is no profile left.
     """
-    from tpudeploy import loading
-    from tpudeploy.domain.errors import ConfigError
-
     valid: list[Profile] = []
     errors: dict[str, ConfigError] = {}
     for profile in profiles:
@@ -204,10 +189,6 @@ def _judge(profiles: Iterable[Profile], pins: Pins) -> tuple[tuple[Profile, ...]
 
 def _pins(workspace: Workspace, world: World, profiles: Iterable[Profile]) -> PinLookup:
     """Return the pins of the names in profiles. Only names without a pin are looked up, first in the states."""
-    from tpudeploy.engine.observe import readable_states
-    from tpudeploy.engine.pins import PinLookup, complete, with_labels
-    from tpudeploy.pins import names, written_digests
-
     adapters = workspace.adapters
     profiles = tuple(profiles)
     workspace.note_trust(profiles)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from tpudeploy import loading
+from tpudeploy.adapters.vllm_client import BadAnswer, Completion, NoAnswer, VllmClient
+from tpudeploy.config.profile import Profile
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.errors import QueryFailed, UsageError
+from tpudeploy.domain.task import TASKS, TaskReply, is_absent_route
+from tpudeploy.loading import OneProfile
+from tpudeploy.node.serving import served_model
 from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation, profile
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from tpudeploy.adapters.vllm_client import Completion
-    from tpudeploy.config.profile import Profile
-    from tpudeploy.domain.deployment import Deployment
-    from tpudeploy.domain.task import TaskReply
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -100,10 +100,6 @@ def query(
     `system` is the system prompt. `model` is another name that the server serves, such as that of an adapter.
     `on_piece` gets each piece of the text as it arrives. Raise `errors.QueryFailed`.
     """
-    from tpudeploy import loading
-    from tpudeploy.domain.errors import QueryFailed, UsageError
-    from tpudeploy.domain.task import TASKS, is_absent_route
-
     opened = loading.profile(profile)
     deployment = workspace.deployment(opened, script=False)
     facts = TASKS[deployment.task.task]
@@ -123,11 +119,6 @@ def query(
 
 def _ask(workspace: Workspace, profile: Profile, deployment: Deployment, prompt: str) -> Answer:
     """Return what a server that completes no prompts returns for a text."""
-    from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-    from tpudeploy.domain.errors import QueryFailed
-    from tpudeploy.domain.task import TaskReply
-    from tpudeploy.node.serving import served_model
-
     probe, now = workspace.adapters.probe, workspace.adapters.clock.now
     url = str(workspace.confirmed_endpoint(profile)["url"])
     client = VllmClient(url, api_key=probe.key(deployment), timeout=60.0)

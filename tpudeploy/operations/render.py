@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from tpudeploy import feature_table
+from tpudeploy import feature_table, loading
+from tpudeploy.adapters.google.request_body import request_body
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.names import SliceName
+from tpudeploy.domain.router import published_replicas
+from tpudeploy.domain.slices import SliceRequest
+from tpudeploy.loading import OneProfile
+from tpudeploy.node.request import slice_request
+from tpudeploy.node.shell import docker_shell, serve_shell
 from tpudeploy.operations.declaration import Access, Argument, Operation, profile
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.deployment import Deployment
-    from tpudeploy.domain.slices import SliceRequest
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.views.profile import profile as view
+from tpudeploy.views.router import rendered
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -40,8 +47,6 @@ def render(workspace: Workspace, profile: OneProfile, what: str) -> Rendered:
 
     Raise ValueError for a `what` that cannot be rendered.
     """
-    from tpudeploy import loading
-
     if what not in _FORMS:
         raise ValueError(f"`{what}` is not one of {', '.join(_FORMS)}")
     profile = loading.profile(profile)
@@ -68,14 +73,10 @@ def _startup_script(subject: RenderedDeployment) -> str:
 
 
 def _docker(subject: RenderedDeployment) -> str:
-    from tpudeploy.node.shell import docker_shell
-
     return docker_shell(subject.deployment)
 
 
 def _serve(subject: RenderedDeployment) -> str:
-    from tpudeploy.node.shell import serve_shell
-
     return serve_shell(subject.deployment)
 
 
@@ -84,17 +85,11 @@ def _argv(subject: RenderedDeployment) -> str:
 
 
 def _request(subject: RenderedDeployment) -> str:
-    from tpudeploy.adapters.google.request_body import request_body
-
     return json.dumps(request_body(first_request(subject.deployment)), indent=2, ensure_ascii=False)
 
 
 def first_request(deployment: Deployment) -> SliceRequest:
     """Return the first request that an apply would send. Only an apply creates the lineage in its name."""
-    from tpudeploy.domain.errors import ConfigError
-    from tpudeploy.domain.names import SliceName
-    from tpudeploy.node.request import slice_request
-
     if not deployment.candidates:
         raise ConfigError("The profile allows no zone and provisioning model to try.", hint="Widen placement.zones.")
     name = SliceName(deployment=deployment.name, lineage="0" * 8, replica=0, attempt=0)
@@ -103,8 +98,6 @@ def first_request(deployment: Deployment) -> SliceRequest:
 
 
 def _profile(subject: RenderedDeployment) -> str:
-    from tpudeploy.views.profile import profile as view
-
     return view(subject.deployment.name, subject.deployment)
 
 
@@ -113,12 +106,6 @@ def _router(subject: RenderedDeployment) -> str:
 
     A router on a VM has its startup script instead.
     """
-    import sys
-
-    from tpudeploy.domain.errors import ConfigError
-    from tpudeploy.domain.router import published_replicas
-    from tpudeploy.views.router import rendered
-
     adapters, name, router = subject.workspace.adapters, subject.deployment.name, subject.deployment.router
     if router is None:
         raise ConfigError(f"The profile of {name} has no router.", hint="Add one: router: {kind: smg}")

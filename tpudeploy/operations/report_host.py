@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from tpudeploy import catalog
+from tpudeploy.boot_log.read import read
+from tpudeploy.boot_log.signatures import HARDWARE_FAULTS
+from tpudeploy.catalog.backends import BACKENDS
+from tpudeploy.config.tokens import masked
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Place, Provisioning
-from tpudeploy.domain.host_fault import FaultBehavior
-from tpudeploy.domain.names import Zone
+from tpudeploy.domain.errors import CloudError, StateError
+from tpudeploy.domain.events import Event
+from tpudeploy.domain.host_fault import FaultBehavior, HostFault
+from tpudeploy.domain.names import Address, Zone
+from tpudeploy.domain.state import Attempt
+from tpudeploy.engine import report_host as engine
 from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, Operation, Preview, flag
+from tpudeploy.operations.import_slice import replica_address
+from tpudeploy.reconcile.failed_landings import HOST_FAULT, hold_seconds
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.events import Event
-    from tpudeploy.domain.names import Address
-    from tpudeploy.domain.state import Attempt
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import duration
+from tpudeploy.workspace import Workspace
 
 _MOST = 500  # characters of a description; the limit of Compute Engine is not published
 
@@ -42,8 +50,6 @@ class ReportedHost(Result):
     refusal: Annotated[str, "Google's words, if it did not accept the report"] = ""
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.text import words
-
         head = f"{self.address}: {self.name} in {self._place}"
         if self.is_dry_run:
             return "\n".join([head, f"  {words.plain(self.description)}", "", *self._intentions()])
@@ -53,10 +59,6 @@ class ReportedHost(Result):
         return f"{why}Deleted {self.name}. `tpudeploy apply` requests another slice."
 
     def _intentions(self) -> list[str]:
-        from tpudeploy.catalog.backends import BACKENDS
-        from tpudeploy.reconcile.failed_landings import HOST_FAULT, hold_seconds
-        from tpudeploy.text.words import duration
-
         if self.hosts > 1:
             actions = [f"The slice has {self.hosts} hosts, of which a report names one, so the slice is deleted."]
         elif BACKENDS[self.backend].reports_hosts:
@@ -97,10 +99,6 @@ def report_host(
     `errors.StateError` without a slice or a fault, `errors.UsageError` for an invalid address, `errors.Denied` and
     `errors.Fault`.
     """
-    from tpudeploy.domain.host_fault import HostFault
-    from tpudeploy.engine import report_host as engine
-    from tpudeploy.operations.import_slice import replica_address
-
     where, world = replica_address(address), workspace.adapters.world(on_event)
     attempt = engine.kept_slice(world.state.read(where.deployment).state, where)
     text = _fault_in_log(workspace, where, attempt) if description is None else description
@@ -129,8 +127,6 @@ def report_host(
 
 
 def _hosts_of(attempt: Attempt) -> int:
-    from tpudeploy import catalog
-
     kind = catalog.accelerator_type(str(attempt.spec.get("tpu.type", "")))
     return 1 if kind is None else kind.hosts
 
@@ -140,11 +136,6 @@ def _fault_in_log(workspace: Workspace, where: Address, attempt: Attempt) -> str
 
     Raise `errors.StateError` if it names none, or cannot be read.
     """
-    from tpudeploy.boot_log.read import read
-    from tpudeploy.boot_log.signatures import HARDWARE_FAULTS
-    from tpudeploy.config.tokens import masked
-    from tpudeploy.domain.errors import CloudError, StateError
-
     hint = f"If you know of one, describe it: tpudeploy report-host '{where}' -description TEXT"
     try:
         lines = workspace.boot_logs(where.deployment, on_unreadable=lambda *_: None).get(attempt.name, ())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tpudeploy import feature_table
+from tpudeploy.config.jsonschema import json_schema
 from tpudeploy.operations import OPERATIONS, operation
 from tpudeploy.results import Result
 from tpudeploy.schemas import documents as schemas
@@ -29,7 +30,5 @@ def all_schemas() -> Mapping[str, Callable[[], Mapping[str, Any]]]:
 def schema_text(what: str = PROFILE) -> str:
     """Return a schema. That of profiles is also in profiles/profile.schema.json, which their first lines name."""
     if what == PROFILE:
-        from tpudeploy.config.jsonschema import json_schema
-
         return json.dumps(json_schema(), indent=2, ensure_ascii=False)
     return json.dumps(all_schemas()[what](), indent=2, ensure_ascii=False)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from tpudeploy.domain.state import State
 from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation
+from tpudeploy.plans import Plan
 from tpudeploy.results import Result, document, part, result
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tpudeploy.domain.state import State
-    from tpudeploy.plans import Plan
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.views.state import slices_text, values
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -25,8 +23,6 @@ class States(Result):
     states: tuple[State, ...]
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.views.state import values
-
         return values(self.states)
 
     @classmethod
@@ -37,8 +33,6 @@ class States(Result):
         return document("show", {"states": [state], "values": part({"root_module": resources})})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.state import slices_text
-
         return slices_text(self.states, paint)
 
 
@@ -47,8 +41,6 @@ def show(workspace: Workspace, file: str | Path | None = None) -> States | Plan:
 
     Raise `errors.StateUnreadable`, or `errors.PlanUnreadable` or `errors.PlanTooNew`.
     """
-    from tpudeploy.plans import Plan
-
     if file is not None:
         return Plan.load(file)
     return States(states=workspace.states())

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from tpudeploy import loading
+from tpudeploy.catalog.engines import numbers
+from tpudeploy.catalog.support import ModelSupport, deployment_support
+from tpudeploy.domain.boots import BootRecord
+from tpudeploy.domain.budget import HbmBudget, Unsized
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.engine import Engine
 from tpudeploy.domain.errors import CheckFailed
+from tpudeploy.domain.excerpt import describe_diagnostics
+from tpudeploy.domain.pins import Pins
+from tpudeploy.domain.task import TaskOrigin
+from tpudeploy.loading import OneProfile
 from tpudeploy.operations.arguments import AProfile, Arg
 from tpudeploy.operations.bridge import rows
 from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, document, part, result
-
-if TYPE_CHECKING:
-    from tpudeploy.catalog.support import ModelSupport
-    from tpudeploy.domain.boots import BootRecord
-    from tpudeploy.domain.budget import HbmBudget, Unsized
-    from tpudeploy.domain.deployment import Deployment
-    from tpudeploy.domain.engine import Engine
-    from tpudeploy.domain.pins import Pins
-    from tpudeploy.domain.task import TaskOrigin
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.sizing.sweep import SizeSweep
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.sizing.sweep import SizeSweep, sweep
+from tpudeploy.text.paint import Paint
+from tpudeploy.views import size as view
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -88,16 +90,12 @@ class Size(Result):
         return document("size", keys, optional=[*budget, "task", "task_origin", "engine", "boots", "support"])
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views import size as view
-
         about_engine = f"{view.engine(self.engine)}{view.boots(self.boots)}{view.support(self.support)}"
         text = f"{view.size(self.name, self.budget, paint)}{about_engine}{view.task(self.task)}"
         return text if self.sweep is None else f"{text}\n\n{view.sweep(self.sweep, paint, width=width)}"
 
     def messages(self, paint: Paint) -> str:
         """Return the diagnostics that loading the profile has not shown."""
-        from tpudeploy.domain.excerpt import describe_diagnostics
-
         new = [diagnostic for diagnostic in self.diagnostics if diagnostic not in self.warnings]
         return "\n" + describe_diagnostics(new, paint.styled) if new else ""
 
@@ -120,9 +118,6 @@ def predict_size(
     profile: OneProfile, *, sweep: bool = False, pins: Pins | None = None, boots: Iterable[BootRecord] = ()
 ) -> Size:
     """Return what `Workspace.size` returns, without a workspace: this is `tpudeploy.size`."""
-    from tpudeploy import loading
-    from tpudeploy.catalog.support import deployment_support
-
     profile = loading.profile(profile)
     profile = profile if pins is None else loading.judge(profile, pins)
     deployment, diagnostics = loading.checked(profile, pins)
@@ -141,8 +136,6 @@ def predict_size(
 
 def _is_alike(record: BootRecord, deployment: Deployment) -> bool:
     """Return whether a boot was of this engine, release, model and slice."""
-    from tpudeploy.catalog.engines import numbers
-
     engine = deployment.engine
     is_same_release = engine.release is None or numbers(record.release) == numbers(engine.release)
     alike = (record.engine, record.model, record.accelerator_type)
@@ -150,9 +143,6 @@ def _is_alike(record: BootRecord, deployment: Deployment) -> bool:
 
 
 def _sweep(deployment: Deployment) -> SizeSweep | None:
-    from tpudeploy.domain.budget import Unsized
-    from tpudeploy.sizing.sweep import sweep
-
     if isinstance(deployment.budget, Unsized):
         return None
     prices = [c.usd_per_chip_hour for c in deployment.candidates if c.usd_per_chip_hour is not None]

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy.catalog import guess
+from tpudeploy.domain.errors import StateError, UsageError
+from tpudeploy.domain.names import Address, address
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.state import Record, State, StateWriter
 from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation
+from tpudeploy.planning.state_edits import records_at, select_addresses
 from tpudeploy.results import Result, document, result
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.names import Address
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.schemas.documents import state
+from tpudeploy.schemas.schema_of import TEXT, As
+from tpudeploy.serialization.attempt_row import AttemptRow, attempt_row
+from tpudeploy.serialization.statefile import dumps
+from tpudeploy.text.paint import Paint
+from tpudeploy.views.state import history, state_text
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -51,16 +58,11 @@ class StateRecords(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.schemas.schema_of import TEXT, As
-        from tpudeploy.serialization.attempt_row import AttemptRow
-
         record = As(adds={"address": TEXT, "attempts": tuple[AttemptRow, ...]}, drops=frozenset({"attempts"}))
         keys = {"deployment": str, "lineage": str, "serial": int, "resources": tuple[Record, ...]}
         return document("state-show", keys, printed_as={Record: record})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.state import state_text
-
         return state_text(self.state, self.records)
 
 
@@ -78,8 +80,6 @@ class StateHistory(Result):
         return self.earlier if self.current is None else (self.current, *self.earlier)
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.domain.serialization import to_json
-
         rows = [
             {
                 "serial": state.serial,
@@ -104,8 +104,6 @@ class StateHistory(Result):
         return document("state-history", {"deployment": str, "states": [row]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.state import history
-
         return history(self.current, self.states, width=width)
 
     def messages(self, paint: Paint) -> str:
@@ -129,13 +127,9 @@ class StateFile(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.schemas.documents import state
-
         return state()
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.serialization.statefile import dumps
-
         return dumps(self.state).removesuffix("\n")
 
     @property
@@ -148,8 +142,6 @@ def state_list(workspace: Workspace, addresses: Iterable[str] = ()) -> StateAddr
 
     Raise `errors.StateError` for one that no state tracks, `errors.UsageError` for one that is not an address.
     """
-    from tpudeploy.planning.state_edits import select_addresses
-
     selection = [parse_address(each) for each in addresses]
     states = {state.deployment: state for state in workspace.states()}
     return StateAddresses(
@@ -162,8 +154,6 @@ def state_list(workspace: Workspace, addresses: Iterable[str] = ()) -> StateAddr
 
 def state_show(workspace: Workspace, address: str) -> StateRecords:
     """Show everything that the state records about one address. Raise as `state_list` does."""
-    from tpudeploy.planning.state_edits import records_at
-
     where = parse_address(address)
     state = state_of(workspace, where.deployment)
     return StateRecords(state=state, records=records_at(state, where))
@@ -174,8 +164,6 @@ def state_history(workspace: Workspace, name: str | None = None) -> StateHistory
 
     `name` may be left out where there is only one deployment. Raise `errors.StateError` if there is no state.
     """
-    from tpudeploy.domain.errors import StateError
-
     deployment = deployment_of(workspace, name)
     backend = workspace.adapters.states
     current, earlier = backend.read(deployment).state, backend.earlier(deployment)
@@ -197,9 +185,6 @@ def state_pull(workspace: Workspace, name: str | None = None, *, serial: int | N
 
 def parse_address(text: str) -> Address:
     """Return the address. Raise `errors.UsageError` if it is invalid."""
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.domain.names import Address
-
     try:
         return Address.parse(text)
     except ValueError as cause:
@@ -208,9 +193,6 @@ def parse_address(text: str) -> Address:
 
 def state_of(workspace: Workspace, name: str) -> State:
     """Return the state of a deployment. Raise `errors.StateError` without one."""
-    from tpudeploy.catalog import guess
-    from tpudeploy.domain.errors import StateError
-
     backend = workspace.adapters.states
     state = backend.read(name).state
     if state is None:
@@ -222,8 +204,6 @@ def state_of(workspace: Workspace, name: str) -> State:
 
 def deployment_of(workspace: Workspace, name: str | None) -> str:
     """Return the named deployment, or the only one. Raise `errors.UsageError` otherwise."""
-    from tpudeploy.domain.errors import UsageError
-
     if name is not None:
         address = parse_address(name)
         if address.replica is not None:
@@ -240,8 +220,6 @@ def deployment_of(workspace: Workspace, name: str | None) -> str:
 
 def _earlier_state(workspace: Workspace, name: str, serial: int) -> State:
     """Return the latest state of that serial. Raise `errors.StateError` if it is not kept."""
-    from tpudeploy.domain.errors import StateError
-
     backend = workspace.adapters.states
     current = backend.read(name).state
     candidates = (*([current] if current is not None else []), *backend.earlier(name))
@@ -254,10 +232,6 @@ def _earlier_state(workspace: Workspace, name: str, serial: int) -> State:
 
 
 def _record_values(deployment: str, record: Record) -> dict[str, Any]:
-    from tpudeploy.domain.names import address
-    from tpudeploy.domain.serialization import to_json
-    from tpudeploy.serialization.attempt_row import attempt_row
-
     attempts = [to_json(attempt_row(attempt)) for attempt in record.attempts]
     return {"address": address(deployment, record.index), **to_json(record), "attempts": attempts}
 

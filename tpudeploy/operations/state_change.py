@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tpudeploy.catalog.backends import BACKENDS
-from tpudeploy.domain.names import SliceName
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.events import Event
+from tpudeploy.domain.names import Address, SliceName, address
 from tpudeploy.domain.state import Attempt, State
+from tpudeploy.engine.session import states_by_name
+from tpudeploy.engine.state_ops import forget, migrate, move, push, remove_marker
 from tpudeploy.operations.arguments import Arg
 from tpudeploy.operations.bridge import rows
 from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, ArgumentKind, Operation, flag
 from tpudeploy.operations.state import deployment_of, parse_address, state_of
+from tpudeploy.planning.state_edits import check_no_run, records_at
+from tpudeploy.reconcile.request_table import describe_request
 from tpudeploy.results import Result, document, result
+from tpudeploy.schemas.schema_of import TEXT, TEXTS, TRUTH, list_of, object_of
+from tpudeploy.serialization import statefile
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tpudeploy.domain.events import Event
-    from tpudeploy.domain.names import Address
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
-
     OnEvent = Callable[[Event], None]
 
 
@@ -31,8 +37,6 @@ class StateChange(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.schemas.schema_of import TEXT, TEXTS, TRUTH, list_of, object_of
-
         removed = list_of(object_of({"deployment": TEXT, "forgotten": TEXTS}))
         keys_by_type = {
             "mv": {"source": TEXT, "target": TEXT},
@@ -89,8 +93,6 @@ class StatePushed(StateChange):
         return f"The state of {self.deployment} {'was written' if self.is_changed else 'is already the same'}."
 
     def messages(self, paint: Paint) -> str:
-        from tpudeploy.reconcile.request_table import describe_request
-
         if self.is_first:
             return (
                 "If you pulled it from another folder or bucket, both states now own its slices, and a run with one\n"
@@ -168,9 +170,6 @@ def state_push(
 
     Raise `errors.StateError` for those, and `errors.StateUnreadable` for a text that is not a state.
     """
-    from tpudeploy.engine.state_ops import push
-    from tpudeploy.serialization import statefile
-
     new = statefile.loads(state, source="the text") if isinstance(state, str) else state
     is_first = workspace.adapters.states.read(new.deployment).state is None
     untracked = push(workspace.adapters.world(on_event), new, force=force)
@@ -195,8 +194,6 @@ def state_mv(
 
     Raise `errors.StateError` if the state does not allow it, `errors.UsageError` for an invalid address.
     """
-    from tpudeploy.engine.state_ops import move
-
     one, other = parse_address(source), parse_address(target)
     move(workspace.adapters.world(on_event), one, other, force=force)
     return StateMoved(source=one, target=other)
@@ -210,9 +207,6 @@ def state_migrate(
     Its slices keep running. A marker stays here, so that no command here touches them. Raise `errors.StateError` if
     there is another state of this name, `errors.UsageError` for the backend in use.
     """
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.engine.state_ops import migrate
-
     deployment, here = deployment_of(workspace, name), workspace.adapters
     there = here.elsewhere(to)
     try:
@@ -245,10 +239,6 @@ def remove_listed(
     workspace: Workspace, listed: StateRemoved, *, force: bool, on_event: OnEvent | None = None
 ) -> StateRemoved:
     """Remove exactly the slices that a dry run listed."""
-    from dataclasses import replace
-
-    from tpudeploy.engine.state_ops import forget, remove_marker
-
     world = workspace.adapters.world(on_event)
     for name in listed.markers:
         remove_marker(world, name)
@@ -258,8 +248,6 @@ def remove_listed(
 
 def _removal(workspace: Workspace, addresses: Iterable[str], *, force: bool) -> StateRemoved:
     """Return what would be removed, each slice once. Raise `errors.StateError` for an address in no state."""
-    from tpudeploy.reconcile.request_table import describe_request
-
     now = workspace.adapters.clock.now()
     changes: dict[str, tuple[str, ...]] = {}
     slices: dict[str, tuple[tuple[str, Attempt], ...]] = {}
@@ -287,8 +275,6 @@ def _removal(workspace: Workspace, addresses: Iterable[str], *, force: bool) -> 
 
 def _markers(workspace: Workspace, addresses: Iterable[Address]) -> dict[str, str]:
     """Return, for each deployment of which only the marker of a move is here, where its state is."""
-    from tpudeploy.engine.session import states_by_name
-
     names = [each.deployment for each in addresses if each.replica is None]
     states = states_by_name(workspace.adapters.states, names) if names else {}
     return {name: state.moved_to for name, state in states.items() if state.moved_to and not state.attempts}
@@ -298,9 +284,6 @@ def _attempts_at(
     workspace: Workspace, addresses: Iterable[Address], *, force: bool
 ) -> Iterator[tuple[str, str, Attempt]]:
     """Yield every slice at these addresses, after its deployment and the address of its replica."""
-    from tpudeploy.domain.names import address
-    from tpudeploy.planning.state_edits import check_no_run, records_at
-
     for where in addresses:
         state = state_of(workspace, where.deployment)
         check_no_run(state, force=force)

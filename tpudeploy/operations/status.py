@@ -6,21 +6,24 @@ Exit with 1 if a deployment cannot be observed: its state, its slices, or a serv
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy import loading
+from tpudeploy.boot_log.reading import Timeline
+from tpudeploy.boot_log.view import timeline
+from tpudeploy.config.profile import Profile
 from tpudeploy.domain import exits
+from tpudeploy.domain.errors import ConfigError, UsageError, worst
 from tpudeploy.domain.status import DeploymentStatus
 from tpudeploy.domain.verify import Details
+from tpudeploy.engine.status import statuses
+from tpudeploy.loading import Profiles
 from tpudeploy.operations.declaration import Operation, flag, valid_profiles
 from tpudeploy.results import Result, document, part, result
-
-if TYPE_CHECKING:
-    from tpudeploy.boot_log.reading import Timeline
-    from tpudeploy.config.profile import Profile
-    from tpudeploy.domain.errors import ConfigError
-    from tpudeploy.loading import Profiles
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.verify.view import details
+from tpudeploy.views.status import status as view
+from tpudeploy.workspace import Workspace
 
 _NO_START = "No machine has reported a start."
 
@@ -44,8 +47,6 @@ class Status(Result):
 
     @property
     def exit_code(self) -> int:
-        from tpudeploy.domain.errors import worst
-
         error = worst(each.error for each in self.deployments if each.error is not None)
         return exits.SUCCESS if error is None else error.exit_code
 
@@ -76,10 +77,6 @@ class Status(Result):
         return document("status", keys, optional=("details", "timelines"))
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.boot_log.view import timeline
-        from tpudeploy.verify.view import details
-        from tpudeploy.views.status import status as view
-
         texts = [view(self.deployments, paint, emulated=self.emulated, width=width)]
         texts += [f"\n{details(each, paint, width=width)}" for each in self.details or ()]
         if self.timelines is not None:
@@ -105,10 +102,6 @@ def status(
 
     Raise as `plan` does; `errors.UsageError` for `details` without profiles.
     """
-    from tpudeploy import loading
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.engine.status import statuses
-
     loaded = loading.profiles(profiles)
     if details and not loaded:
         raise UsageError("-details needs a profile.", hint="Name the profiles: status -details PROFILE...")
@@ -130,8 +123,6 @@ def status(
 def _statuses_of(
     workspace: Workspace, profiles: Iterable[Profile], invalid: Mapping[str, ConfigError] | None
 ) -> tuple[DeploymentStatus, ...]:
-    from tpudeploy.engine.status import statuses
-
     adapters = workspace.adapters
     deployments, errors = workspace.resolve(profiles, invalid, adapters.pins.read())
     observed = statuses(adapters.world(), {deployment.name: deployment for deployment in deployments})

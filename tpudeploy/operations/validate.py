@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy import loading
+from tpudeploy.adapters.own_files import check_by_shellcheck
+from tpudeploy.catalog.support import deployment_support
 from tpudeploy.domain import exits
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.excerpt import describe_diagnostics
+from tpudeploy.domain.pins import Pins
+from tpudeploy.loading import OneProfile, Profiles
 from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, Operation
+from tpudeploy.planning.plan_rules import unreachable_end
 from tpudeploy.results import Result, document, result
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.pins import Pins
-    from tpudeploy.loading import OneProfile, Profiles
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.views.reports import CheckedProfile
-    from tpudeploy.workspace import Workspace
+from tpudeploy.sizing.checks import check
+from tpudeploy.text.paint import Paint
+from tpudeploy.views.reports import CheckedProfile
+from tpudeploy.workspace import Workspace
 
 FORMATS = ("text", "json", "github", "sarif", "junit")
 
@@ -58,8 +62,6 @@ class Validation(Result):
         return schema  # type: ignore[no-any-return]  # a schema is plain JSON
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.domain.excerpt import describe_diagnostics
-
         lines = []
         for each in self.profiles:
             lines += [describe_diagnostics(each.diagnostics, paint.styled)] if each.diagnostics else []
@@ -83,19 +85,11 @@ def validate(workspace: Workspace, profiles: Profiles) -> Validation:
 
     A profile that is named by its path may be invalid; its problems are in the result.
     """
-    from tpudeploy import loading
-
     pins = cache(workspace.adapters.pins.read)  # read once, and only if a profile is valid
     return Validation(profiles=tuple(_checked(workspace, each, pins) for each in loading.each(profiles)))
 
 
 def _checked(workspace: Workspace, one: OneProfile, pins: Callable[[], Pins]) -> CheckedProfile:
-    from tpudeploy import loading
-    from tpudeploy.catalog.support import deployment_support
-    from tpudeploy.planning.plan_rules import unreachable_end
-    from tpudeploy.sizing.checks import check
-    from tpudeploy.views.reports import CheckedProfile
-
     file = loading.name_of(one)
     try:
         profile = loading.judge(loading.profile(one), pins())
@@ -105,8 +99,6 @@ def _checked(workspace: Workspace, one: OneProfile, pins: Callable[[], Pins]) ->
         return CheckedProfile(file=file, diagnostics=tuple(error.diagnostics) or error.problems)
     diagnostics = (*warnings, *check([deployment]), *unreachable_end(deployment, workspace.adapters.clock.now()))
     if deployment.own_files:
-        from tpudeploy.adapters.own_files import check_by_shellcheck
-
         diagnostics += tuple(check_by_shellcheck(deployment.own_files))
     support = deployment_support(deployment)
     return CheckedProfile(file=file, diagnostics=diagnostics, name=deployment.name, note=support.sentence)

@@ -6,17 +6,17 @@ Exit with 1 if a server reports nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy import loading
 from tpudeploy.domain import exits
+from tpudeploy.domain.verify import Verification
+from tpudeploy.loading import OneProfile
 from tpudeploy.operations.declaration import Operation, profile
 from tpudeploy.results import Result, document, result
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.verify import Verification
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.verify.view import verify as view
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -52,8 +52,6 @@ class Verified(Result):
         return document("verify", keys, optional=("unobserved",))
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.verify.view import verify as view
-
         return view(self.verification, paint, width=width)
 
 
@@ -63,8 +61,6 @@ def verify(workspace: Workspace, profile: OneProfile) -> Verified:
     A setting that no engine reports is unknown. Raise `errors.QueryFailed` if the deployment has no endpoint,
     `errors.StateError` if it has no machine, `errors.Fault` or `errors.Denied` if it cannot be observed.
     """
-    from tpudeploy import loading
-
     return Verified(verification=workspace.verification(loading.profile(profile)))
 
 

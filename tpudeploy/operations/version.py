@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tpudeploy.adapters.extras import upgrade_command
+from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.version import VERSION
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -29,10 +28,6 @@ class Version(Result):
 
 def version(workspace: Workspace | None) -> Version:
     """Return the version, the version of vLLM whose flags it knows, and the command that upgrades it."""
-    from tpudeploy.adapters.extras import upgrade_command
-    from tpudeploy.catalog.flags import VLLM_VERSION
-    from tpudeploy.version import VERSION
-
     return Version(tpudeploy=VERSION, vllm=VLLM_VERSION, upgrade=upgrade_command())
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy.adapters.state import disk
+from tpudeploy.domain.errors import StateError, UsageError
 from tpudeploy.results import Result, document, result
-
-if TYPE_CHECKING:
-    from tpudeploy.text.paint import Paint
+from tpudeploy.text.paint import Paint
 
 
 @result
@@ -32,9 +32,6 @@ class WrittenFiles(Result):
 
 def write_files(contents: Mapping[Path, str], *, here: Path) -> WrittenFiles:
     """Write files for an operator who works in `here`. Raise `errors.UsageError` for one that cannot be written."""
-    from tpudeploy.adapters.state import disk
-    from tpudeploy.domain.errors import StateError, UsageError
-
     for path, content in contents.items():
         try:
             disk.replace(path, content, here=here)

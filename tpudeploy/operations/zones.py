@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+from tpudeploy import loading
+from tpudeploy.availability.gates import Query, judge_zones
+from tpudeploy.availability.view import zones as view
+from tpudeploy.config.profile import Profile
 from tpudeploy.domain import exits
 from tpudeploy.domain.availability import ZoneTable
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.excerpt import describe_diagnostics
+from tpudeploy.loading import Profiles
 from tpudeploy.operations.declaration import AgentForm, Argument, Operation, flag, valid_profiles
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from tpudeploy.config.profile import Profile
-    from tpudeploy.domain.deployment import Deployment
-    from tpudeploy.domain.errors import ConfigError
-    from tpudeploy.loading import Profiles
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -38,9 +40,6 @@ class ZoneTables(Result):
         return exits.ERROR if self.diagnostics else exits.SUCCESS
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.availability.view import zones as view
-        from tpudeploy.domain.excerpt import describe_diagnostics
-
         tables = view(self.tables, paint, width=width, emulated=self.emulated)
         return f"{tables}\n\n{describe_diagnostics(self.diagnostics, paint.styled)}" if self.diagnostics else tables
 
@@ -59,9 +58,6 @@ def zones(
 
     Raise `errors.UsageError` for a type that does not exist, and `errors.ConfigError` if no profile can be resolved.
     """
-    from tpudeploy import loading
-    from tpudeploy.availability.gates import Query, judge_zones
-
     adapters = workspace.adapters
     slice_type = None if type is None else loading.accelerator_type(type)
     deployments, unusable = _resolved(workspace, loading.profiles(profiles))
@@ -88,8 +84,6 @@ def zones(
 
 def _resolved(workspace: Workspace, profiles: Iterable[Profile]) -> tuple[list[Deployment], list[ConfigError]]:
     """Return the deployments, and the error of each profile without one. Raise the first if no profile has one."""
-    from tpudeploy.domain.errors import ConfigError
-
     deployments: list[Deployment] = []
     unusable: list[ConfigError] = []
     for profile in profiles:

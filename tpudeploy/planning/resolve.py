@@ -5,6 +5,7 @@ Why: decision 39 in docs/decisions.md.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,6 +61,8 @@ from tpudeploy.domain.pins import NONE, Pins
 from tpudeploy.domain.router import Router, RouterHost, RouterKind
 from tpudeploy.node import render
 from tpudeploy.node.compile_cache import compile_cache
+from tpudeploy.node.fingerprint import server_print, text_print
+from tpudeploy.node.router_machine import router_machine
 from tpudeploy.node.serving import MIRROR_FOLDER, environment_of_keys, serve, served_model
 from tpudeploy.reconcile.prices import search_limits
 from tpudeploy.sizing import size
@@ -109,8 +112,6 @@ def resolve(
     render.check_size(deployment, lambda: templates)
 
     def render_script() -> str:
-        from tpudeploy.node.fingerprint import server_print  # imported late: `validate` starts sooner without it
-
         return render.startup_script(deployment, templates, server_print(deployment.attributes))
 
     return _with_router_machine(replace(deployment, startup_script=Script(render_script)), templates)
@@ -166,7 +167,6 @@ def _source_print(deployment: Deployment, profile: Profile, digests: Mapping[str
     lifecycle = deployment.lifecycle
     if lifecycle.end is None and lifecycle.idle is None and lifecycle.hours is None:
         return ""
-    from tpudeploy.node.fingerprint import text_print  # imported late: few profiles have an end
 
     places = replace(deployment, origins=profile.origins).origins_of(deployment.attributes)
     attributes = {path: value for (path, value), at in zip(deployment.attributes.items(), places, strict=True) if at}
@@ -233,7 +233,6 @@ def _with_router_machine(deployment: Deployment, templates: Mapping[str, str]) -
     """Return the deployment with the VM of its router, if that has one."""
     if deployment.router is None or deployment.router.host is not RouterHost.VM:
         return deployment
-    from tpudeploy.node.router_machine import router_machine  # imported late: most profiles have none
 
     return replace(deployment, router_machine=router_machine(deployment, deployment.router, templates))
 
@@ -335,8 +334,6 @@ def _mirror(spec: ProfileSpec) -> Mirror | None:
 
 
 def _sha256(text: str) -> str:
-    import hashlib  # imported late: `validate` starts a twentieth sooner without OpenSSL
-
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tpudeploy import catalog
 from tpudeploy.catalog import routers
@@ -12,9 +11,7 @@ from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Candidate, Deployment, Place
 from tpudeploy.domain.names import ROUTER
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.state import Attempt, State
 
 _HOUR = 3600.0
 # USD per hour: what the requests of one replica may cost together if all are granted at the same time, unless the

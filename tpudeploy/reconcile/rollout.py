@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tpudeploy.boot_log.read import cause_of
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.errors import ChangeNotAcknowledged, RolledBack, ServingError
@@ -316,8 +317,6 @@ def _not_acknowledged(status: ServerStatus) -> ChangeNotAcknowledged:
 
 def remedy(deployment: Deployment, cause: str) -> str:
     """Return a line that says what to do about the cause, or "" if the cause is not known."""
-    from tpudeploy.boot_log.read import cause_of  # thirty patterns, needed only where something failed
-
     budget = deployment.budget
     known_cause = cause_of(cause, budget=budget if isinstance(budget, HbmBudget) else None)
     return "" if known_cause is None else f"{known_cause.remedy}\n"

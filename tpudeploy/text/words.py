@@ -7,15 +7,12 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
-from typing import TYPE_CHECKING
 from unicodedata import category, east_asian_width
 
+from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.ending import EndCause, PastEnd
 from tpudeploy.domain.excerpt import plain as plain  # noqa: PLC0414 - one of the words of the views
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.ceiling import Ceiling
 
 # Beside every figure that was measured on the emulator.
 EMULATED = "On the emulator: no figure here says anything about a TPU."

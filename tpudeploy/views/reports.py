@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+from xml.etree import ElementTree as ET
 
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.excerpt import describe_diagnostics
@@ -73,8 +74,6 @@ def as_sarif(checked: Iterable[CheckedProfile]) -> str:
 
 def as_junit(checked: Iterable[CheckedProfile]) -> str:
     """Return one test case per profile, with its warnings as output."""
-    from xml.etree import ElementTree as ET
-
     rows = list(checked)
     failed = sum(not c.is_valid for c in rows)
     suite = ET.Element("testsuite", name="tpudeploy validate", tests=str(len(rows)), failures=str(failed))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
 from tpudeploy.catalog.engines import figures_of, has_own_figures
 from tpudeploy.catalog.support import ModelSupport, deployment_support
@@ -13,11 +12,9 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.engine import Engine, EngineOrigin
 from tpudeploy.domain.task import TASKS, Task, TaskOrigin
+from tpudeploy.sizing.sweep import Failure, Option, SizeSweep
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
-
-if TYPE_CHECKING:  # importing it slows the start, and a sweep is rarely asked for
-    from tpudeploy.sizing.sweep import Failure, Option, SizeSweep
 
 _BAR = 56  # fits into 60 columns
 _GIB = 1024**3

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from tpudeploy import catalog
 from tpudeploy.adapters.google import transport
 from tpudeploy.adapters.google.cloud_tpu import CloudTpu
+from tpudeploy.adapters.google.compute_engine.groups import BulkGroups
+from tpudeploy.adapters.google.compute_engine.instances import ComputeEngine
 from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.verdicts import hint_for
 from tpudeploy.domain.accelerator import Backend
@@ -21,10 +22,6 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Listing
 from tpudeploy.domain.slices import BootReport, NodeUpdate, Slice, SliceEnd, SliceRef, SliceRequest
 from tpudeploy.ports import Clock
-
-if TYPE_CHECKING:
-    from tpudeploy.adapters.google.compute_engine.groups import BulkGroups
-    from tpudeploy.adapters.google.compute_engine.instances import ComputeEngine
 
 
 class Backends:
@@ -128,14 +125,10 @@ class Backends:
 
     @cached_property
     def _instances(self) -> ComputeEngine:
-        from tpudeploy.adapters.google.compute_engine.instances import ComputeEngine
-
         return ComputeEngine(self._connection, self._clock, threads=self._threads)
 
     @cached_property
     def _groups(self) -> BulkGroups:
-        from tpudeploy.adapters.google.compute_engine.groups import BulkGroups
-
         return BulkGroups(self._connection, self._clock, self._instances, threads=self._threads)
 
 

@@ -12,13 +12,16 @@ from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from tpudeploy.adapters.google.deferred import googleapiclient  # isort: skip - before anything of Google's
+import googleapiclient.discovery
+import googleapiclient.discovery_cache
+import googleapiclient.errors
+import googleapiclient.http
 from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials, Credentials
 
 from tpudeploy.adapters.google.translate import translate_errors
 from tpudeploy.adapters.google.transport import LEAST_SECONDS, MOST_BYTES, ClientPool, OnceHttp, OnExchange, call_check
-from tpudeploy.adapters.http_budget import Budget, is_public, is_remote
+from tpudeploy.adapters.http_budget import Budget, is_public, is_remote, within
 from tpudeploy.domain import errors
 from tpudeploy.version import VERSION
 
@@ -275,8 +278,6 @@ class CloudConnection:
         """Search once, whether or not it succeeds: on some networks the search for a metadata server is slow."""
         import google.auth
         from google.auth.transport.requests import Request
-
-        from tpudeploy.adapters.http_budget import within
 
         try:
             with (

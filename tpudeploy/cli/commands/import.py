@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tpudeploy.adapters.state.disk import Folder
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import ConfigError, UsageError
 from tpudeploy.domain.names import Address
+from tpudeploy.domain.orphans import CloudResource
+from tpudeploy.loading import Profile
 from tpudeploy.operations.import_slice import OPERATION, check_import, find_slice, replica_address
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.orphans import CloudResource
-    from tpudeploy.loading import Profile
+from tpudeploy.planning.readback import write_profile
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,9 +77,6 @@ def _profile(where: Address, args: argparse.Namespace, context: Context) -> Prof
 
 def _write(path: Path, resource: CloudResource, where: Address, args: argparse.Namespace, context: Context) -> None:
     """Write the profile of a slice. Raise `errors.UsageError` if the file exists or the model is unknown."""
-    from tpudeploy.adapters.state.disk import Folder
-    from tpudeploy.planning.readback import write_profile
-
     text = write_profile(resource, where, model=args.model)
     if text is None:
         raise UsageError(

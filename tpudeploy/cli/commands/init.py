@@ -6,9 +6,13 @@ import argparse
 import os
 from pathlib import Path
 
+from tpudeploy.adapters import assets
+from tpudeploy.adapters.state.disk import Folder
 from tpudeploy.catalog import choice_hint
 from tpudeploy.cli import documents, options
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.first_profile import ask_answers, ask_source, name_in, show_size, value_of, with_answers
+from tpudeploy.cli.new_profile import with_end
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.operations.schemas import schema_text
@@ -32,9 +36,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.adapters import assets
-    from tpudeploy.cli.new_profile import with_end
-
     shipped = assets.profiles(context.folder)
     if args.source == "list":
         if args.json:
@@ -51,7 +52,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     asks = args.input and args.source is None and context.terminal.is_interactive
     if asks:
         _refuse_existing(args.path, context)
-        from tpudeploy.cli.first_profile import ask_answers, ask_source, name_in, show_size, value_of, with_answers
 
         context.terminal.data("Press Enter for the value in brackets.\n")
         source = ask_source(context.terminal, shipped, source)
@@ -85,8 +85,6 @@ def _exists(path: Path) -> UsageError:
 
 def write_new(path: Path, text: str, context: Context) -> bool:
     """Write a new file, and return False if the file exists. Raise `errors.UsageError` where it cannot be written."""
-    from tpudeploy.adapters.state.disk import Folder
-
     try:
         return Folder.for_file(path, here=context.folder).create(path.name, text)
     except OSError as cause:

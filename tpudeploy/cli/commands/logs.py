@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
+from tpudeploy.adapters.files import read_log
+from tpudeploy.boot_log.export import report
+from tpudeploy.boot_log.read import has_ended, new_lines
 from tpudeploy.cli import options
 from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.cli.operation_command import show
 from tpudeploy.domain import exits
-from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.errors import CloudError, UsageError
+from tpudeploy.loading import Profile
+from tpudeploy.operations.boot_draft import with_draft
 from tpudeploy.operations.logs import OPERATION as OPERATION  # noqa: PLC0414 - the command has its help
-from tpudeploy.operations.logs import no_log, read
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.errors import CloudError
-    from tpudeploy.loading import Profile
-    from tpudeploy.operations.logs import LogReadings
+from tpudeploy.operations.logs import LogReadings, no_log, read
+from tpudeploy.operations.written_files import write_files
+from tpudeploy.pins import engine_of, registry_host
+from tpudeploy.version import VERSION
+from tpudeploy.views import jsonl
 
 _PAUSE = 5.0  # seconds between two reads while following
 
@@ -97,8 +100,6 @@ def _check_question(args: argparse.Namespace) -> None:
 def _readings(profile: Profile | None, args: argparse.Namespace, context: Context) -> LogReadings:
     """Return what the logs of the profile's machines say, or the log in the file that is named."""
     if args.file is not None or profile is None:
-        from tpudeploy.adapters.files import read_log
-
         text = read_log(args.file if args.file == "-" else str(context.folder / args.file))
         pins = None if profile is None else context.workspace([args.profile]).adapters.pins.read()
         return read({args.file: text}, profile, pins=pins)
@@ -113,11 +114,6 @@ def _readings(profile: Profile | None, args: argparse.Namespace, context: Contex
 
 def _export(readings: LogReadings, profile: Profile | None, args: argparse.Namespace, context: Context) -> None:
     """Write what may be attached to an issue to a new file. Raise `errors.UsageError` if there is one already."""
-    from tpudeploy.boot_log.export import report
-    from tpudeploy.operations.written_files import write_files
-    from tpudeploy.pins import engine_of, registry_host
-    from tpudeploy.version import VERSION
-
     names, head = dict[str, str](), [f"tpudeploy {VERSION}"]
     for number, name in enumerate(readings.texts, start=1):
         names[name] = f"machine-{number}"
@@ -138,8 +134,6 @@ def _export(readings: LogReadings, profile: Profile | None, args: argparse.Names
 def _with_draft(
     readings: LogReadings, profile: Profile | None, args: argparse.Namespace, context: Context
 ) -> LogReadings:
-    from tpudeploy.operations.boot_draft import with_draft
-
     path = args.colleague or args.profile
     author = context.load([path], AS_WRITTEN)[0] if args.colleague else profile
     assert author is not None
@@ -148,9 +142,6 @@ def _with_draft(
 
 def _follow(profile: Profile, args: argparse.Namespace, context: Context) -> None:
     """Print new lines until the boots of all machines have ended, or with -f until it is interrupted."""
-    from tpudeploy.boot_log.read import has_ended, new_lines
-    from tpudeploy.views import jsonl
-
     workspace, before = context.workspace([args.profile]), dict[str, tuple[str, ...]]()
     while True:
         logs, addresses = workspace.boot_logs(profile.name), workspace.addresses(profile.name)

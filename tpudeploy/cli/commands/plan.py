@@ -6,12 +6,14 @@ import argparse
 import shlex
 from pathlib import Path
 
+from tpudeploy.adapters import plan_files
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import add_arguments, prepare, show
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.operations.plan import OPERATION
+from tpudeploy.planning import planfile
 from tpudeploy.plans import Plan
 
 
@@ -34,9 +36,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     plan = call.opened.plan(**call.values)
     show(plan, context)
     if args.out is not None:
-        from tpudeploy.adapters import plan_files
-        from tpudeploy.planning import planfile
-
         plan_files.write(context.folder / args.out, planfile.dumps(plan), is_ours=planfile.is_plan, here=context.folder)
         terminal.talk(f"\n{_saved_message(args.out, plan)}")
     if plan.worst_error is not None:

@@ -6,6 +6,7 @@ import argparse
 
 from tpudeploy.cli import operation_command, options
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.prompts import read_prompt
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.operations.query import OPERATION as OPERATION  # noqa: PLC0414 - the command has its help
 
@@ -25,7 +26,5 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.prompt is None and args.file is None:
         raise UsageError("There is no question.", hint="tpudeploy query PROFILE 'Your question', or -f FILE.")
     if args.file is not None:
-        from tpudeploy.cli.prompts import read_prompt
-
         args.prompt = "\n\n".join(filter(None, (args.prompt, read_prompt(args.file, context))))
     return operation_command.run(OPERATION, args, context)

@@ -9,12 +9,14 @@ import argparse
 import signal
 from collections.abc import Mapping
 
+from tpudeploy.adapters.router_process import RouterProcess
 from tpudeploy.cli import documents, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import Denied, UsageError
 from tpudeploy.domain.names import DEPLOYMENT_NAME
 from tpudeploy.domain.router import RouterHost
+from tpudeploy.engine.confirmation import ConfirmedDocument
 
 # Seconds between two reads of the endpoint document: a file here, or an object in a bucket.
 _LOCAL_INTERVAL, _BUCKET_INTERVAL = 0.5, 5.0
@@ -29,9 +31,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.adapters.router_process import RouterProcess
-    from tpudeploy.engine.confirmation import ConfirmedDocument
-
     name = args.name
     if not DEPLOYMENT_NAME.fullmatch(name):
         raise UsageError(f"`{name}` is not the name of a deployment.", hint="See `tpudeploy state list`.")

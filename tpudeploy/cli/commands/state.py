@@ -6,8 +6,10 @@ import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy.adapters.files import read_file
+from tpudeploy.adapters.state.disk import MAX_BYTES
 from tpudeploy.cli import options
 from tpudeploy.cli.approval import approve
 from tpudeploy.cli.context import Context
@@ -15,12 +17,12 @@ from tpudeploy.cli.operation_command import add_approval, add_argument, show
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import StateUnreadable
+from tpudeploy.domain.state import State
 from tpudeploy.operations import operation
 from tpudeploy.operations.declaration import Operation
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.state import State
-    from tpudeploy.workspace import Workspace
+from tpudeploy.operations.state_change import remove_listed
+from tpudeploy.serialization import statefile
+from tpudeploy.workspace import Workspace
 
 # Each verb is the operation `state_VERB`, from which it has its arguments.
 VERBS: Mapping[str, str] = {
@@ -73,8 +75,6 @@ def _row(verb: str) -> Operation:
 
 def _remove(args: argparse.Namespace, context: Context, workspace: Workspace, values: Mapping[str, Any]) -> None:
     """List the slices with their prices, ask for approval, and remove exactly those from the state."""
-    from tpudeploy.operations.state_change import remove_listed
-
     terminal = context.terminal
     result = workspace.state_rm(values["addresses"], dry_run=True, force=args.force)
     terminal.data(str(result))
@@ -91,10 +91,6 @@ def _remove(args: argparse.Namespace, context: Context, workspace: Workspace, va
 
 def _read(source: str, folder: Path) -> State:
     """Return the state in a file. Raise `errors.StateError` if it is not a state."""
-    from tpudeploy.adapters.files import read_file
-    from tpudeploy.adapters.state.disk import MAX_BYTES
-    from tpudeploy.serialization import statefile
-
     try:
         content = sys.stdin.buffer.read(MAX_BYTES) if source == "-" else read_file(folder / source, MAX_BYTES)
         text = content.decode()

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context, LoadedProfiles
 from tpudeploy.cli.operation_command import add_arguments, show
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.operations.status import OPERATION, Status
+from tpudeploy.operations.written_files import write_files
 from tpudeploy.views import jsonl
-
-if TYPE_CHECKING:
-    from tpudeploy.workspace import Workspace
+from tpudeploy.views.page import fleet
+from tpudeploy.workspace import Workspace
 
 _INTERVAL = 10.0  # seconds
 
@@ -43,9 +42,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _write_page(result: Status, args: argparse.Namespace, context: Context) -> None:
-    from tpudeploy.operations.written_files import write_files
-    from tpudeploy.views.page import fleet
-
     page = fleet(result.deployments, at=context.clock.now(), emulated=result.emulated)
     written_files = write_files({context.folder / args.html: page}, here=context.folder)
     context.terminal.talk(str(written_files))

@@ -16,6 +16,7 @@ from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.loading import ProfileFile
 from tpudeploy.operations.validate import FORMATS, OPERATION, Validation
+from tpudeploy.views.reports import REPORTS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,8 +25,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.views.reports import REPORTS
-
     if args.json and args.format not in {"text", "json"}:
         raise UsageError(f"-json and -format {args.format} cannot be used together.", hint="Leave one out.")
     result = check_profiles(args.profiles, args, context)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tpudeploy.catalog import engines, flags
 from tpudeploy.config import codes, engine_values
 from tpudeploy.config.diagnose import quoted
+from tpudeploy.config.foreign_keys import FLAGS
 from tpudeploy.config.keys import SECRET_OF_FLAG
 from tpudeploy.config.nodes import Path, dotted
 from tpudeploy.config.rules.server import ARGS, KEY_OF_FLAG, Server
@@ -85,8 +86,6 @@ def _unknown(server: Server, name: str, value: Json) -> Violation:
 
 def _suggestion(server: Server, name: str) -> str:
     """Return what to write instead, unless that would be refused too, because it is set already or has a key."""
-    from tpudeploy.config.foreign_keys import FLAGS  # only where a flag is unknown
-
     foreign = FLAGS.get(name.lstrip("-").replace("-", "_"))
     if foreign is not None:
         return foreign

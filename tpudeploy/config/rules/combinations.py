@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from tpudeploy.catalog import flags, releases, values, variables
+from tpudeploy.catalog import families, flags, releases, values, variables
 from tpudeploy.config import codes, engine_values
 from tpudeploy.config.nodes import Path
 from tpudeploy.config.rules import chips
@@ -196,7 +196,6 @@ def _default_of(server: Server, row: _AtMost) -> float | None:
     """Return what the other flag is if it is not set. Without max_model_len, the model's own length counts."""
     if row.other != "max-model-len":
         return row.default
-    from tpudeploy.catalog import families  # only for the few profiles with such a flag
 
     model = families.known_model(server.profile.model.id)
     return None if model is None else model.max_position
@@ -284,7 +283,6 @@ def sliding_window(server: Server) -> Iterator[Violation]:
     flag = server.settings.get("disable-sliding-window")
     if flag is None or flag.value is not True:
         return
-    from tpudeploy.catalog import families  # only for the few profiles with this flag
 
     model = families.known_model(server.profile.model.id)
     if model is not None and model.architecture.startswith("Gemma4"):
@@ -427,7 +425,6 @@ def _draft_layers(server: Server, fields: Mapping[str, Json]) -> Iterator[tuple[
     """
     if not engine_values.is_mtp(fields.get("method")) or fields.get("model"):
         return
-    from tpudeploy.catalog import families  # only for the few profiles with this method
 
     model = families.known_model(server.profile.model.id)
     if model is None:

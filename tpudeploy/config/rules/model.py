@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tpudeploy.config import codes
+from tpudeploy.config import codes, ollama
 from tpudeploy.config.diagnose import quoted
 from tpudeploy.config.nodes import Path
 from tpudeploy.config.rules.violation import Violation
@@ -59,8 +59,6 @@ def loadable(profile: ProfileSpec) -> Iterator[Violation]:
 
 
 def _hint_of_ollama(word: str) -> str:
-    from tpudeploy.config import ollama  # only where an id is wrong
-
     return ollama.hint(word)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.sizing.checks import durations, family, image, machine, memory, model, placement, requests, unchecked
@@ -70,26 +69,4 @@ def with_verdict(deployment: Deployment, diagnostics: Iterable[Diagnostic]) -> D
 
 def check(deployments: Iterable[Deployment]) -> tuple[Diagnostic, ...]:
     """Return every problem that the checks find."""
-    return tuple(diagnostic for deployment in deployments for diagnostic in _problems_of(deployment))
-
-
-# Deployments without a problem, by their attributes but their names, with the budgets that the checks have read.
-_sound: dict[tuple[str, int], HbmBudget | Unsized] = {}
-_MOST_SOUND = 10_000
-
-
-def _problems_of(deployment: Deployment) -> tuple[Diagnostic, ...]:
-    """Return the problems of one deployment. A fleet's, most of which differ in their names, are checked once."""
-    attributes = deployment.attributes
-    # A name of one character is a problem of its own.
-    if deployment.container.name == deployment.name and len(deployment.name) > 1:
-        attributes = {**attributes, "serving.container_name": ""}
-    key = f"{deployment.replicas} {attributes!r}", id(deployment.budget)
-    if key in _sound:
-        return ()
-    problems = tuple(diagnostic for row in CHECKS for diagnostic in row.find(deployment))
-    if not problems:
-        if len(_sound) >= _MOST_SOUND:  # a server checks the profiles of many days
-            _sound.clear()
-        _sound[key] = deployment.budget
-    return problems
+    return tuple(diagnostic for deployment in deployments for row in CHECKS for diagnostic in row.find(deployment))

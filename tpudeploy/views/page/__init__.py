@@ -7,7 +7,10 @@ from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from tpudeploy.domain.excerpt import visible
 from tpudeploy.domain.serialization import to_json
@@ -15,10 +18,6 @@ from tpudeploy.domain.status import DeploymentStatus
 from tpudeploy.text import words
 from tpudeploy.views.page.chart import Chart
 from tpudeploy.views.status import describe_unfinished_run, facts, state_text, why_unknown
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
 
 _CHART_SCRIPTS = ("uplot/uPlot.iife.min.js", "charts.js")
 _FILE_SCRIPT = "static_charts.js"  # draws the charts of a page whose data is in it
@@ -54,8 +53,6 @@ def _hash(script: str) -> str:
 
 def source(name: str, package: str = __name__) -> Markup:
     """Return a file in the folder of a package as it is."""
-    from markupsafe import Markup
-
     environment = _environment(package)
     assert environment.loader is not None
     return Markup(environment.loader.get_source(environment, name)[0])  # noqa: S704 - a file that we ship
@@ -67,16 +64,12 @@ def _chart_css() -> Markup:
 
 def _script_text(content: str) -> Markup:
     """Return a JSON document that can stand in a script element: it ends none."""
-    from markupsafe import Markup
-
     safe = visible(content).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return Markup(safe)  # noqa: S704 - without any of these characters it is no markup
 
 
 @cache
 def _environment(package: str) -> Environment:
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
     return Environment(
         loader=ChoiceLoader([PackageLoader(name, "") for name in (package, __name__)]),
         undefined=StrictUndefined,
@@ -89,8 +82,6 @@ def _environment(package: str) -> Environment:
 
 def _plain(value: Any) -> Any:
     """Remove control characters from text that a person or an engine wrote; what a macro returns is markup already."""
-    from markupsafe import Markup
-
     return words.plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
