@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
 from tpudeploy.domain.state import State
 from tpudeploy.serialization import statefile
+from tpudeploy.version import VERSION
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -59,6 +62,55 @@ def test_a_state_of_a_later_version_is_refused_and_kept(served: tuple[Any, Path]
     assert result.code == 1
     assert "`tpudeploy.state/3`; this tpudeploy reads `tpudeploy.state/2`" in result.words
     assert path.read_text(encoding="utf-8") == later
+
+
+@pytest.mark.parametrize("command", [("plan",), ("apply", "-auto-approve"), ("destroy", "-auto-approve"), ("status",)])
+@pytest.mark.parametrize("known_format", [True, False])
+def test_a_state_of_a_later_version_names_both_versions(
+    served: tuple[Any, Path], command: tuple[str, ...], known_format: bool
+) -> None:
+    at, path = served
+    tree = json.loads(path.read_text(encoding="utf-8"))
+    assert tree["written"]["version"] == VERSION
+    tree["written"]["version"] = "7.3.0"
+    tree["records"][0]["attempts"][0]["life"]["state"] = "hibernating"
+    later = json.dumps(tree if known_format else {**tree, "format": "tpudeploy.state/9", "records": {"by": "name"}})
+    path.write_text(later, encoding="utf-8")
+    live = dict(at.slices)
+    result = at.run(*command, "gemma.yaml")
+    assert result.code == 1
+    assert f"{path} is written by tpudeploy 7.3.0; this is {VERSION}." in result.words
+    assert "cannot be read" not in result.words
+    assert (path.read_text(encoding="utf-8"), dict(at.slices)) == (later, live)
+
+
+def test_what_a_later_version_adds_is_kept_and_written_back(served: tuple[Any, Path]) -> None:
+    at, path = served
+    tree = json.loads(path.read_text(encoding="utf-8"))
+    record = tree["records"][0]
+    for place in (tree, record, record["attempts"][0], record["attempts"][0]["boot"]):
+        place.update(rating={"stars": [4, 5]}, more="none")
+    path.write_text(json.dumps(tree), encoding="utf-8")
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+    assert "rating" not in at.run("status", "-json", "gemma.yaml").out
+    assert at.run("state", "mv", "gemma", "chat").code == 0
+    tree = json.loads((path.parent / "chat.json").read_text(encoding="utf-8"))
+    (record,) = tree["records"]
+    for place in (tree, record, record["attempts"][0], record["attempts"][0]["boot"]):
+        assert (place["rating"], place["more"]) == ({"stars": [4, 5]}, "none")
+
+
+@pytest.mark.parametrize("key", ["goal", "records", "lineage", "records__0__attempts", "records__0__attempts__0__life"])
+def test_a_state_that_lacks_what_every_version_writes_is_not_taken_for_an_empty_one(
+    served: tuple[Any, Path], key: str
+) -> None:
+    at, path = served
+    tree = json.loads(path.read_text(encoding="utf-8"))
+    *way, last = (int(part) if part.isdigit() else part for part in key.split("__"))
+    del reduce(getitem, way, tree)[last]
+    path.write_text(json.dumps(tree), encoding="utf-8")
+    result = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert (result.code, f"{path} cannot be read as a state" in result.words) == (1, True)
 
 
 def test_a_state_written_before_quotas_had_pools_is_read(cli: Open) -> None:

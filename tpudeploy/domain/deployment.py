@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType, Backend
 from tpudeploy.domain.budget import HbmBudget, Unsized
@@ -20,10 +20,10 @@ from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.names import ROUTER, Zone
 from tpudeploy.domain.notify import Notify
 from tpudeploy.domain.router import Router
+from tpudeploy.domain.stored import AsIs, read_with
 from tpudeploy.domain.task import Task, TaskOrigin
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-
+Json: TypeAlias = Annotated["bool | int | float | str | list[Json] | dict[str, Json] | None", AsIs()]
 
 # The value of `placement.backend` with which each request may go to any API that serves the slice.
 AUTO = "auto"
@@ -269,6 +269,10 @@ class Script:
     def __reduce__(self) -> tuple[type[Script], tuple[str]]:
         """Return the text, for `copy` and `pickle`: the function that renders it is of this process."""
         return Script, (str(self),)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, handler: Callable[[Any], Any]) -> Any:
+        return read_with(cls, handler(str))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import Any, TypeAlias, get_args
+from typing import Annotated, Any, TypeAlias, get_args
+
+from tpudeploy.domain.stored import Tagged
 
 # States. Times are in seconds since the epoch.
 
@@ -72,14 +74,14 @@ Granted: TypeAlias = Starting | Serving | Draining | Detached
 class Lost:
     """The cloud took the machine away, and the state records the loss, so it is not reported again."""
 
-    before: Granted
+    before: Annotated[Granted, Tagged()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reclaimed:
     """The slice was released as a spare and is needed after all. `deletion` may still be carried out."""
 
-    before: Waiting | Granted | Lost
+    before: Annotated[Waiting | Granted | Lost, Tagged()]
     deletion: str | None = None
 
 
@@ -90,7 +92,7 @@ class Releasing:
     `is_spare`: it was released only because another slice was expected to replace it.
     """
 
-    before: Waiting | Granted | Lost | Reclaimed
+    before: Annotated[Waiting | Granted | Lost | Reclaimed, Tagged()]
     releasing_at: float
     reason: str = ""
     is_spare: bool = False

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
+
+from tpudeploy.domain.stored import read_with
 
 # Cloud TPU accepts more, but the tools in the field keep to this form (and to 63 characters), see marin and axlearn.
 DEPLOYMENT_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
@@ -35,6 +38,11 @@ class Zone(str):
     @property
     def region(self) -> str:
         return self.rsplit("-", 1)[0]
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, handler: Callable[[Any], Any]) -> Any:
+        """Parse the zone in a document that is read."""
+        return read_with(cls.parse, handler(str))
 
     def abstracted(self, text: str) -> str:
         """Return a text with ZONE and REGION for this zone's names: so the same reply of two zones is one text."""

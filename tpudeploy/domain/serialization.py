@@ -12,7 +12,7 @@ from tpudeploy.domain.deployment import Script
 def to_json(value: Any) -> Any:
     """Return dataclasses and mappings as dicts, and tuples as lists. Properties are not included."""
     if is_dataclass(value):
-        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(value) if not field.metadata}
     if isinstance(value, Mapping):
         return {key: to_json(item) for key, item in value.items()}
     if isinstance(value, tuple | list):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Annotated, ClassVar, Self
 
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import DEFAULT_PORT, Json, Place, Provisioning
@@ -24,12 +24,16 @@ from tpudeploy.domain.life import (
     progress,
     transition,
 )
-from tpudeploy.domain.names import ROUTER, SliceName, Zone
+from tpudeploy.domain.names import DEPLOYMENT_NAME, ROUTER, SliceName, Zone
 from tpudeploy.domain.slices import BootReport, RefusalScope, SliceRef
+from tpudeploy.domain.stored import Form, Stored, Tagged
+
+# Resources that were imported have names of their own.
+_RESOURCE = Form(r"[a-z0-9]([-_.a-z0-9]{0,126}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boot:
+class Boot(Stored):
     """The last boot of an attempt's server. `server` is its fingerprint, "" if it is not known.
 
     `at`: the time of a restart, or None for the boot that the request asked for. `previous` is the server that a
@@ -44,7 +48,7 @@ class Boot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataUpdate:
+class MetadataUpdate(Stored):
     """The server whose metadata were last sent to a node, and when; 0.0 before the first one is sent."""
 
     server: str
@@ -52,7 +56,7 @@ class MetadataUpdate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeChange:
+class NodeChange(Stored):
     """A change that was sent to the watcher of a node, by its name in the metadata (see node.py)."""
 
     name: str
@@ -60,7 +64,7 @@ class NodeChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Attempt(Stored):
     """One request for one slice. It is saved before the request is sent, and dropped when the slice is surely absent.
 
     `spec` is the requested configuration (see Deployment.attributes). A request that still waits at `expires_at`
@@ -74,16 +78,17 @@ class Attempt:
     The properties below read `life`; only `after` changes it.
     """
 
-    name: str
-    project: str
+    ALWAYS: ClassVar[frozenset[str]] = frozenset({"life"})
+    name: Annotated[str, _RESOURCE]
+    project: Annotated[str, Form(r"[a-z0-9]([-.:a-z0-9]*[a-z0-9])?")]
     zone: Zone
     provisioning: Provisioning
     spec: Mapping[str, Json]
     asked_at: float
     boot: Boot
     expires_at: float | None = None
-    operation: str | None = None
-    life: Life = field(default=Requested())
+    operation: Annotated[str | None, Form(r"[-_.:A-Za-z0-9]+(/[-_.:A-Za-z0-9]+)*")] = None
+    life: Annotated[Life, Tagged()] = field(default=Requested())
     update: MetadataUpdate | None = None
     change: NodeChange | None = None
     script: str = ""
@@ -216,7 +221,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusalRecord:
+class RefusalRecord(Stored):
     """A refusal and how long it holds. `until` is in seconds since the epoch.
 
     `limit` and `known` are those of the refusal (domain/slices.py); `held` are the chips that we used ourselves of that
@@ -247,17 +252,18 @@ class RefusalRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(Stored):
     """One replica. `home` is the zone of its last slice, which is requested first after a loss.
 
     `lost` is the slice that served and was lost, or "" without one, or if another slice serves in its place.
     """
 
+    ALWAYS: ClassVar[frozenset[str]] = frozenset({"attempts", "refusals"})
     index: int
     attempts: tuple[Attempt, ...] = ()
     refusals: tuple[RefusalRecord, ...] = ()
     home: Zone | None = None
-    lost: str = ""
+    lost: Annotated[str, _RESOURCE] = ""
 
     def attempt(self, name: str) -> Attempt | None:
         return next((a for a in self.attempts if a.name == name), None)
@@ -273,7 +279,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class Approval(Stored):
     """The approved target that a run began to apply. A later run may resume it without another approval.
 
     `fingerprint` is that of the target deployment, or "" to delete all of it. `removes`: the approved operation is a
@@ -294,16 +300,20 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateWriter:
-    """The writer of a state and the operation, e.g. `apply` or `state mv`. `at` is in seconds since the epoch."""
+class StateWriter(Stored):
+    """The writer of a state and the operation, e.g. `apply` or `state mv`. `at` is in seconds since the epoch.
+
+    `version` is that of tpudeploy, "" in states of earlier versions.
+    """
 
     at: float
     by: str
     operation: str
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingStep:
+class ScalingStep(Stored):
     """A change of the number of replicas by the load that was read, and why. `at` is in seconds since the epoch."""
 
     at: float
@@ -316,7 +326,7 @@ _MOST_FORGOTTEN = 8  # each is a call more for every look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(Stored):
     """One deployment. `lineage` is created once; `serial` grows with every write; attempt numbers never repeat.
 
     `replicas` are the indexes of its replicas where they are not the first ones, or where they are scaled (see
@@ -334,14 +344,15 @@ class State:
     was started again after an end.
     """
 
-    deployment: str
-    lineage: str
+    ALWAYS: ClassVar[frozenset[str]] = frozenset({"goal", "records"})
+    deployment: Annotated[str, Form(DEPLOYMENT_NAME.pattern)]
+    lineage: Annotated[str, Form(r"[0-9a-z]{1,64}")]
     serial: int = 0
     next_attempt: int = 0
     goal: Approval | None = None
     records: tuple[Record, ...] = ()
     written: StateWriter | None = None
-    published: str = ""
+    published: Annotated[str, _RESOURCE] = ""
     generation: int = 0
     begun: int = 0
     router: Record = Record(index=ROUTER)

@@ -16,6 +16,7 @@ from tpudeploy.domain.lock import BUDGETS, Lease, LockInfo
 from tpudeploy.domain.state import State, StateWriter
 from tpudeploy.engine.ledger import record_departures, record_requests
 from tpudeploy.ports import StateBackend, World
+from tpudeploy.version import VERSION
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 16.0  # seconds, as Terraform waits for a lock
 _SAVE_SHARE = 1 / 12  # of the grace, that the save of an intent may take
@@ -60,7 +61,7 @@ class StateSession:
         state = replace(
             state,
             serial=max(self.state.serial, state.serial) + 1,
-            written=StateWriter(at=began, by=self._world.who, operation=self._operation),
+            written=StateWriter(at=began, by=self._world.who, operation=self._operation, version=VERSION),
         )
         self.write(state)
         seconds = self._world.clock.now() - began

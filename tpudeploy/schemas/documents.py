@@ -16,6 +16,7 @@ from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import RunReport
 from tpudeploy.domain.state import State
 from tpudeploy.domain.status import DeploymentStatus
+from tpudeploy.domain.stored import TAG
 from tpudeploy.schemas.schema_of import (
     DIALECT,
     PRINTED_AS,
@@ -57,7 +58,7 @@ def plan() -> Schema:
 
 def state() -> Schema:
     """Return the schema of a stored state. Keys that older versions did not write may be absent."""
-    states = {state: As(adds={statefile.STATE_KEY: {"const": name}}) for state, name in statefile.STATE_NAMES.items()}
+    states = {state: As(adds={TAG: {"const": name}}) for state, name in statefile.STATE_NAMES.items()}
     adds = {"format": {"const": statefile.FORMAT}}
     return whole_document("tpudeploy state", State, adds=adds, is_output=False, printed_as=states)
 

@@ -18,7 +18,7 @@ from tpudeploy.domain.orphans import Orphan, Orphans
 from tpudeploy.domain.plan import Change, Goal, Plan, RouterPlan, ScalePlan, SliceDrift
 from tpudeploy.domain.report import RunReport, Summary
 from tpudeploy.domain.request_table import PlaceStatus
-from tpudeploy.domain.state import State
+from tpudeploy.domain.state import State, StateWriter
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 
 Schema: TypeAlias = dict[str, Any]
@@ -147,6 +147,7 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     ReplicaStatus: frozenset({"backend", "load", "waits", "model"}),
     DeploymentStatus: frozenset({"ceiling", "scale", "late", "ends_in", "ends_by", "ended", "unended"}),
     PastEnd: frozenset({"cause"}),
+    StateWriter: frozenset({"version"}),
     State: frozenset({"replicas", "scaled", "start", "forgotten", "serving_since", "used_at", "started_at", "ended"}),
     ZoneTable: frozenset({"readings_by_api"}),
 }
@@ -176,7 +177,9 @@ class Definitions:
 
     def _class(self, cls: type, adds: Mapping[str, Any]) -> Schema:
         printed = self._printed_as.get(cls) or As(adds=getattr(cls, "ADDS", {}))
-        printed_fields = [f for f in fields(cls) if f.name not in printed.drops] if is_dataclass(cls) else []
+        printed_fields = (
+            [f for f in fields(cls) if not (f.name in printed.drops or f.metadata)] if is_dataclass(cls) else []
+        )
         hints = get_type_hints(cls, include_extras=True) if printed_fields else {}
         field_schemas = {f.name: self.schema(hints[f.name]) for f in printed_fields}
         optional = {*_ADDED_LATER.get(cls, ()), *getattr(cls, "ADDED_LATER", ())}
@@ -197,8 +200,8 @@ class Definitions:
         if hint is Any:
             return ANYTHING
         if get_origin(hint) is Annotated:
-            hint, about = get_args(hint)
-            return {**self.schema(hint), "description": about}
+            hint, about = get_args(hint)  # or a mark that says how it is read
+            return {**self.schema(hint), **({"description": about} if isinstance(about, str) else {})}
         if get_origin(hint) is not None:
             return self._of_several(get_origin(hint), get_args(hint))
         if not isinstance(hint, type):

@@ -2,99 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
-from enum import Enum
+import json
+from contextlib import suppress
 from functools import cache
-from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
-from tpudeploy.domain.deployment import Script
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 T = TypeVar("T")
-_UNIONS = (Union, UnionType)
+_DOCUMENT, _LINE = "document", "line"
+_CONFIGURATIONS = {
+    _DOCUMENT: ConfigDict(strict=True, extra="forbid"),
+    _LINE: ConfigDict(extra="ignore", allow_inf_nan=False, coerce_numbers_to_str=True),
+}
 
 
 def read(kind: type[T], tree: Any) -> T:
-    """Return the value of this class. Raise TypeError, ValueError or KeyError if `tree` is not a complete one."""
-    value: T = _read(kind, tree)
+    """Return the value of this class. Raise ValueError, with the place and the reason, if `tree` is no complete one."""
+    key: Any = kind
+    try:
+        value: T = _adapter(key, _DOCUMENT).validate_json(json.dumps(tree))
+    except ValidationError as cause:
+        first = cause.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from cause
     return value
 
 
-def _read(hint: Any, tree: Any) -> Any:
-    if hint is Any:
-        return tree
-    origin = get_origin(hint)
-    if origin in _UNIONS:
-        return _one_of(get_args(hint), tree)
-    if origin is tuple:
-        return _tuple(get_args(hint), tree)
-    if origin is not None and issubclass(origin, Mapping):
-        key_hint, value_hint = get_args(hint)
-        return {_read(key_hint, key): _read(value_hint, each) for key, each in _a(dict, tree).items()}
-    if is_dataclass(hint):
-        return _data(hint, tree)
-    if issubclass(hint, Enum):
-        return hint(tree)
-    if hint is Script:
-        return Script(_a(str, tree))
-    return _scalar(hint, tree)
+def read_lines(kind: type[T], text: str) -> tuple[T, ...]:
+    """Return what every readable line says, oldest first.
 
-
-def _one_of(hints: tuple[Any, ...], tree: Any) -> Any:
-    """Return a value of `X | None`, of the first class whose fields fit, or of any JSON type."""
-    kinds = {get_origin(h) or h for h in hints}
-    if {list, dict} <= kinds:
-        return tree  # domain.deployment.Json
-    if tree is None and NoneType in kinds:
-        return None
-    for hint in hints:
-        if is_dataclass(hint) and _fits(hint, tree):
-            return _data(hint, tree)
-    scalars = [hint for hint in hints if hint is not NoneType and not is_dataclass(hint)]
-    if len(scalars) != 1:
-        raise TypeError(f"{tree!r} is not one of {', '.join(map(str, hints))}")
-    return _read(scalars[0], tree)
-
-
-def _fits(kind: Any, tree: Any) -> bool:
-    """Return whether an object has only fields of this class, and each one without a default."""
-    return isinstance(tree, dict) and _required(kind) <= tree.keys() <= _hints(kind).keys()
-
-
-def _tuple(hints: tuple[Any, ...], tree: Any) -> tuple[Any, ...]:
-    rows = _a(list, tree)
-    if hints[-1:] == (...,):
-        return tuple(_read(hints[0], row) for row in rows)
-    return tuple(_read(hint, row) for hint, row in zip(hints, rows, strict=True))
-
-
-def _data(kind: Any, tree: Any) -> Any:
-    hints = _hints(kind)
-    return kind(**{name: _read(hints[name], value) for name, value in _a(dict, tree).items()})
-
-
-def _scalar(hint: Any, tree: Any) -> Any:
-    if hint is float:
-        return float(_a((int, float), tree))
-    if issubclass(hint, str):
-        return hint(_a(str, tree))
-    return _a(hint, tree)
-
-
-def _a(kind: Any, tree: Any) -> Any:
-    """Return `tree` if it is a `kind`. A boolean is not a number here."""
-    if not isinstance(tree, kind) or (isinstance(tree, bool) and kind is not bool):
-        raise TypeError(f"{tree!r} is not a {kind}")
-    return tree
+    Any other line is left out, and is no error: a killed writer leaves an incomplete line, and a newer version may
+    write one that this version does not know. Only one of many is missing then.
+    """
+    key: Any = kind
+    values: list[Any] = []
+    for line in text.split("\n"):
+        with suppress(ValidationError):
+            values.append(_adapter(key, _LINE).validate_json(line))
+    return tuple(sorted((value for value in values if value is not None), key=lambda value: value.at))
 
 
 @cache
-def _hints(kind: Any) -> Mapping[str, Any]:
-    """Return the annotations of a class. Evaluating them is slow, so each class is evaluated once."""
-    return get_type_hints(kind)
-
-
-@cache
-def _required(kind: Any) -> frozenset[str]:
-    return frozenset(f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING)
+def _adapter(kind: Any, how: str) -> TypeAdapter[Any]:
+    # An adapter takes no configuration for a dataclass itself, as that could have one of its own.
+    return TypeAdapter(kind | None, config=_CONFIGURATIONS[how])

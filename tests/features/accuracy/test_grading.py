@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.features.accuracy import questions
 from tpudeploy.features.accuracy.questions import is_right, parsed
+from tpudeploy.features.accuracy.sheet import FORMAT, Sheet
+from tpudeploy.serialization import sealed
 
 GSM8K = '{"question": "Natalia sold 48 clips, then half as many. How many?", "answer": "48/2 = 24\\n48+24 = 72\\n#### 72"}\n'
 
@@ -97,3 +101,8 @@ def test_the_built_in_questions_are_the_same_everywhere_and_their_answers_are_ri
             formula = question.text.removeprefix("What is ").removesuffix("?")
             assert str(eval(formula)) == question.answer
     assert requests.questions[:50] == questions.arithmetic(50).questions
+
+
+def test_a_sheet_of_an_earlier_version_is_read_and_written_again_without_a_change() -> None:
+    text = (Path(__file__).parent / "data" / "answers.json").read_text(encoding="utf-8")
+    assert sealed.dumps(sealed.loads(Sheet, text, FORMAT), FORMAT) == text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from tpudeploy.features.benchmark.report.labels import labels
 from tpudeploy.features.campaign import lanes
 from tpudeploy.features.campaign.chip_limits import ChipLimits
 from tpudeploy.features.campaign.lanes import CampaignLane, CampaignServer, CellTimes, LaneStart
+from tpudeploy.features.campaign.record import CampaignRecord
+from tpudeploy.serialization import sealed
 
 POINT = Point(concurrency=1, context_tokens=16, output_tokens=2)
 TIMES = CellTimes(window=60.0, is_whole=False, asks=False)
@@ -158,3 +161,11 @@ def test_labels_have_what_differs_alone() -> None:
     assert labels(values) == ("E2B, auto", "E2B, fp8", "E4B, auto", "E4B, fp8")
     switches = [{"serving.args.enable_prefix_caching": on, "serving.max_num_seqs": 64} for on in (True, False)]
     assert labels(switches) == ("enable_prefix_caching on", "enable_prefix_caching off")
+
+
+def test_a_campaign_of_an_earlier_version_is_read_and_written_again_without_a_change() -> None:
+    text = (Path(__file__).parent / "data" / "campaign.json").read_text(encoding="utf-8")
+    assert (
+        sealed.dumps(sealed.loads(CampaignRecord, text, "tpudeploy.campaign-record/1"), "tpudeploy.campaign-record/1")
+        == text
+    )

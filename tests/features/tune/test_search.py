@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from features.tune.worlds import AXES, BUDGET, COLD, USD_PER_SECOND, WINDOW, every, tune, world
 
@@ -17,6 +19,9 @@ from tpudeploy.features.tune.search import (
     decide,
     spent,
 )
+from tpudeploy.features.tune.store import FORMAT
+from tpudeploy.features.tune.tuning import Tuning
+from tpudeploy.serialization import sealed
 
 TWO = (Axis(name="x", choices=((), (("x", "1"),), (("x", "2"),))), Axis(name="y", choices=((), (("y", "1"),))))
 
@@ -117,3 +122,8 @@ def test_more_money_continues_where_the_search_stopped() -> None:
     step = decide(TWO, trials, BUDGET)
     assert isinstance(step, TuneStep)
     assert (step.stage, step.settings, step.number) not in {(t.stage, t.settings, t.number) for t in trials}
+
+
+def test_a_tuning_of_an_earlier_version_is_read_and_written_again_without_a_change() -> None:
+    text = (Path(__file__).parent / "data" / "tuning.json").read_text(encoding="utf-8")
+    assert sealed.dumps(sealed.loads(Tuning, text, FORMAT), FORMAT) == text
