@@ -607,8 +607,18 @@ LANDING_ELSEWHERE = "another one is about to land"
         ),
         pytest.param(
             world(another(A), lands(landing(C)), lands(landing(D)), target=TWO_KINDS),
-            (wait("PROVISIONING"), wait("PROVISIONING"), wait("QUEUED")),
-            id="two that land are both waited for",
+            (spare(A, LANDING_ELSEWHERE), wait("PROVISIONING"), wait("PROVISIONING")),
+            id="two that land are both waited for, one as the spare",
+        ),
+        pytest.param(
+            world(
+                lands(landing(A, model=FLEX, minutes_ago=3)),
+                lands(landing(C, minutes_ago=2)),
+                lands(landing(D)),
+                target=TWO_KINDS,
+            ),
+            (spare(D, LANDING_ELSEWHERE), wait("PROVISIONING"), wait("PROVISIONING")),
+            id="of three that land, the last one is given back",
         ),
         pytest.param(
             world(lands(landing(C, minutes_ago=9.9)), target=TWO_KINDS),

@@ -364,13 +364,14 @@ CHEAP, DEAR, UNPRICED = candidate(C, SPOT, 1.0), candidate(B, SPOT, 2.0), candid
         pytest.param(
             {"zones": ["us"], "scores": {Place(C, SPOT): 9.0}}, [UNPRICED, DEAR, CHEAP], id="whatever the results there"
         ),
-        pytest.param({"home": A}, [UNPRICED, CHEAP, DEAR], id="home before price"),
-        pytest.param({"doubtful": [Place(C, SPOT)]}, [DEAR, UNPRICED, CHEAP], id="doubtful places last"),
+        pytest.param({"home": B}, [DEAR, CHEAP, UNPRICED], id="home before price"),
+        pytest.param({"home": A}, [CHEAP, DEAR, UNPRICED], id="but not without a price"),
+        pytest.param({"doubtful": [Place(C, SPOT)]}, [DEAR, CHEAP, UNPRICED], id="doubtful places last"),
         pytest.param(
-            {"doubtful": [Place(C, SPOT)], "home": C}, [DEAR, UNPRICED, CHEAP], id="even home, if it is doubtful"
+            {"doubtful": [Place(C, SPOT)], "home": C}, [DEAR, CHEAP, UNPRICED], id="even home, if it is doubtful"
         ),
         pytest.param(
-            {"unanswered": [Place(A, SPOT)]}, [UNPRICED, CHEAP, DEAR], id="what we kept ourselves out of first"
+            {"unanswered": [Place(B, SPOT)]}, [DEAR, CHEAP, UNPRICED], id="what we kept ourselves out of first"
         ),
     ],
 )

@@ -60,24 +60,30 @@ def test_what_may_be_billed_at_one_time(
 @pytest.mark.parametrize(
     ("costs", "most", "usd", "expected"),
     [
-        pytest.param([1.0] * 20, None, None, (12, 100.0), id="a hundred dollars an hour, by default"),
-        pytest.param([1.0, 1.0], None, None, (2, 100.0), id="not more than there are places"),
-        pytest.param([5.0] * 6, None, None, (4, 160.0), id="four slices, however expensive they are"),
-        pytest.param([1.0, 9.0] * 9, None, None, (12, 288.0), id="the cheapest places decide how many"),
-        pytest.param([None] * 9, None, None, (4, 100.0), id="four without any price"),
-        pytest.param([None, 2.0] * 9, None, None, (6, 100.0), id="an unknown price counts as the highest"),
-        pytest.param([1.0] * 9, 3, None, (3, None), id="a number alone is the only limit"),
-        pytest.param([1.0] * 9, None, 24.0, (3, 24.0), id="a price alone"),
-        pytest.param([1.0] * 9, 2, 24.0, (2, 24.0), id="both: the number is reached first"),
-        pytest.param([1.0] * 9, 8, 24.0, (3, 24.0), id="both: the price is reached first"),
-        pytest.param([0.7] * 9, None, 16.8, (3, 16.8), id="a price that is reached exactly"),
-        pytest.param([], None, None, (1, 100.0), id="nowhere"),
+        pytest.param([1.0] * 20, None, None, (3, 3, 30.0), id="the price of four slices, in round figures"),
+        pytest.param([1.0, 1.0], None, None, (2, 2, 30.0), id="not more than there are places"),
+        pytest.param([5.0] * 6, None, None, (3, 3, 150.0), id="three slices fit, however expensive they are"),
+        pytest.param(
+            [1.0, 2.0] * 9, None, None, (3, 7, 60.0), id="after refusals, as many as the cheapest places allow"
+        ),
+        pytest.param([1.0] * 9 + [30.0], None, None, (3, 9, 300.0), id="no place is left out"),
+        pytest.param([None] * 9, None, None, (3, 4, None), id="four without any price"),
+        pytest.param([None, 2.0] * 9, None, None, (3, 3, 60.0), id="an unknown price counts as the highest"),
+        pytest.param([1.0] * 9, 3, None, (3, 3, None), id="a number alone is the only limit"),
+        pytest.param([1.0] * 9, 8, None, (8, 8, None), id="and a search begins with as many"),
+        pytest.param([1.0] * 9, None, 24.0, (3, 3, 24.0), id="a price alone"),
+        pytest.param([1.0] * 9, None, 48.0, (3, 6, 48.0), id="a larger one, after refusals"),
+        pytest.param([1.0] * 9, 2, 24.0, (2, 2, 24.0), id="both: the number is reached first"),
+        pytest.param([1.0] * 9, 8, 24.0, (3, 3, 24.0), id="both: the price is reached first"),
+        pytest.param([0.7] * 9, None, 16.8, (3, 3, 16.8), id="a price that is reached exactly"),
+        pytest.param([], None, None, (3, 4, None), id="nowhere"),
     ],
 )
 def test_how_many_slices_may_be_requested_at_the_same_time(
-    costs: Sequence[float | None], most: int | None, usd: float | None, expected: tuple[int, float | None]
+    costs: Sequence[float | None], most: int | None, usd: float | None, expected: tuple[int, int, float | None]
 ) -> None:
-    assert prices.search_limits(deployment(_places(costs)), most, usd) == expected
+    limited = prices.with_search_limits(deployment(_places(costs)), most, usd)
+    assert (limited.first_requests, limited.max_parallel_requests, limited.search_usd_per_hour) == expected
 
 
 @pytest.mark.parametrize(

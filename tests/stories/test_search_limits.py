@@ -6,13 +6,17 @@ import json
 import re
 
 import pytest
-from command_line import PROFILE, CommandLine, Open
+from command_line import PROFILE, CommandLine, Open, Result
 from stories.hunts import APPLY, CENTRAL, CHILE, TOKYO, WEST, A, B, heard, holds
 
 from tpudeploy import catalog
 
 SIXTEEN = catalog.generation("v6e").zones[:16]
 FULL = {"fault": "stockout", "until": 1200}
+
+ANYWHERE = PROFILE.replace("  zones: [us-east5-a, us-east5-b, europe-west4-a]\n", "").replace(
+    "  max_parallel_requests: 1\n", ""
+)
 
 
 def _spot(*zones: str, type_: str = "v6e-1", more: str = "") -> str:
@@ -33,19 +37,71 @@ def _price_of_live_requests(at: CommandLine) -> float:
     return total
 
 
-def test_a_small_slice_is_requested_everywhere_at_once(cli: Open) -> None:
+def _most_open(applied: Result) -> int:
+    """The most requests that were open at one time before the first grant."""
+    names: set[str] = set()
+    most = 0
+    for line in applied.out.splitlines():
+        event = json.loads(line)
+        if event.get("type") == "requested":
+            names.add(event["name"])
+        elif event.get("type") == "not_granted":
+            names.discard(event["name"])
+        most = max(most, len(names))
+    return most
+
+
+def test_a_search_begins_with_three_places_and_has_more_requests_once_places_are_full(cli: Open) -> None:
     at = cli(trouble=[FULL], timings={"queued": 30})
     at.write(_spot(*SIXTEEN))
     applied = at.run(*APPLY, "-json")
     assert applied.code == 0, applied.all
+    refused_at = next(heard(applied, "not_granted"))["at"]
     requests = [(event["at"], event["zone"]) for event in heard(applied, "requested")]
-    first_round = [zone for asked_at, zone in requests if asked_at < requests[0][0] + 30]
-    assert first_round == list(SIXTEEN), "four at a time would take three minutes for a round"
+    assert [zone for asked_at, zone in requests if asked_at < refused_at] == list(SIXTEEN[:3])
+    assert {zone for _, zone in requests} == set(SIXTEEN), "every place has its turn"
+    assert _most_open(applied) > 3, "three at a time would take four minutes for a round"
     holds(at)
 
 
+def test_a_search_that_names_a_number_begins_with_as_many(cli: Open) -> None:
+    at = cli(trouble=[FULL], timings={"queued": 30})
+    at.write(_spot(*SIXTEEN, more="  max_parallel_requests: 16\n"))
+    applied = at.run(*APPLY, "-json")
+    requests = [(event["at"], event["zone"]) for event in heard(applied, "requested")]
+    assert [zone for asked_at, zone in requests if asked_at < requests[0][0] + 30] == list(SIXTEEN)
+    holds(at)
+
+
+@pytest.mark.parametrize("models", ["flex-start, spot", "spot"])
+def test_where_every_place_is_open_a_search_buys_three_slices_at_most(cli: Open, models: str) -> None:
+    at = cli()
+    at.write(ANYWHERE.replace("[spot]", f"[{models}]\n  max_run_duration: 12h"))
+    assert at.run(*APPLY).code == 0
+    assert len(at.requested_zones()) == 3
+    holds(at)
+
+
+def test_the_cheapest_places_are_requested_first_and_those_without_a_price_last(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "quota-zero", "attempt": 1}])
+    at.write(ANYWHERE)
+    planned = at.run("plan", "gemma.yaml")
+    assert "3 places without a known price, only if no other is left" in planned.out
+    assert at.run(*APPLY, "--timeout", "30m").code != 0
+    prices = [catalog.usd_per_chip_hour("v6e", zone.rpartition("-")[0], "spot") for zone in at.requested_zones()]
+    assert prices[-3:] == [None] * 3
+    assert prices[:-3] == sorted(price for price in prices if price is not None)
+
+
+def test_a_limit_that_was_written_for_a_smaller_slice_leaves_one_request_at_a_time(cli: Open) -> None:
+    at = cli()
+    at.write(_spot(A, B, type_="v6e-8", more="  max_search_price_per_hour: 5\n"))
+    assert at.run(*APPLY).code == 0
+    assert at.requested_zones() == [A]
+
+
 @pytest.mark.parametrize(
-    ("more", "most"), [("", 100.0), ("  max_search_price_per_hour: 30\n", 30.0), ("  max_parallel_requests: 2\n", 36.4)]
+    ("more", "most"), [("", 40.0), ("  max_search_price_per_hour: 30\n", 30.0), ("  max_parallel_requests: 2\n", 36.4)]
 )
 def test_all_requests_together_never_cost_more_than_the_plan_said(cli: Open, more: str, most: float) -> None:
     at = cli(trouble=[FULL], timings={"queued": 30})

@@ -6,7 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from command_line import Open
+
+import tpudeploy as td
+from tpudeploy import Workspace
 
 PROFILES = sorted((Path(__file__).parents[2] / "profiles").glob("*.yaml"), key=lambda path: path.stem)
 # Eight hosts run their scripts, for ten seconds of processor time. Of several hosts, test_several_hosts.py has fewer.
@@ -32,3 +36,11 @@ def test_a_shipped_profile_does_what_was_planned(cli: Open, profile: Path) -> No
     settings = {row["name"]: row for row in json.loads(verified.out)["settings"]}
     assert {row["verdict"] for row in settings.values()} <= {"holds", "untold"}, verified.out
     assert settings["graphs"]["verdict"] == "holds", settings["graphs"]
+
+
+@pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)
+def test_a_shipped_profile_limits_its_search_to_what_is_the_default_for_its_slice(path: Path) -> None:
+    tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    limit = tree["placement"].pop("max_search_price_per_hour")
+    default = Workspace.open().deployment(td.Profile.from_text(json.dumps(tree)), offline=True)
+    assert limit == default.search_usd_per_hour

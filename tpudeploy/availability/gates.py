@@ -177,12 +177,14 @@ class _Judge:
         is_untested = pair.provisioning is Provisioning.FLEX_START and pair.model.yes is None
         worth = capacity_score(self._alike(pair.place), self.now)
         is_listed = self.query.zones is not None
+        usd = pair.price.usd_per_chip_hour
         return (
             _ORDER.index(pair.standing),
+            usd is None and not is_listed,
             pair.place in self.doubtful,
             taste,
             is_untested,
-            *preference(pair.price.usd_per_chip_hour, worth, is_listed=is_listed),
+            *preference(usd, worth, is_listed=is_listed),
         )
 
     def _api(self, backend: Backend) -> ApiFacts:

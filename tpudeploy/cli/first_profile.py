@@ -65,7 +65,7 @@ def with_answers(text: str, answers: Answers) -> str:
         name = name_in(text) if answers.model == value_of(text, "id") else ""
         return new_profile(answers.model, answers.type, answers.zones, answers.api_key, name=name)
     if answers.zones:
-        text = re.sub(r"(?m)^  zones:.*\n", "", text)
+        text = re.sub(r"(?m)^  (zones|max_search_price_per_hour):.*\n", "", text)
         text = re.sub(r"(?m)^placement:\n", f"placement:\n  zones: [{', '.join(answers.zones)}]\n", text, count=1)
     if answers.api_key:
         text = re.sub(r"(?m)^ *#? ?VLLM_API_KEY:.*\n", "", text)

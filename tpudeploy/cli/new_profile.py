@@ -17,6 +17,7 @@ from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.config.parse import parse
 from tpudeploy.config.reader import Remembered
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import ProfileInvalid
 from tpudeploy.domain.model import Implementation, LanguageModel
@@ -34,6 +35,10 @@ _END = (
     "  # idle: 2h                         # ends it after that time without a request\n"
     "  # hours: Mon-Fri 08:00-19:00 Europe/Berlin   # deleted at night, started by an `apply` in the morning\n"
 )
+
+
+# Of `placement.max_search_price_per_hour`, in each profile that is written.
+SEARCH_COMMENT = "USD for all requests at once, about four slices"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,21 @@ def new_profile(model_id: str, type_name: str, zones: tuple[str, ...], api_key: 
         choices += [replace(choice, is_by_vllm=True) for choice in choices]
     texts = [_text(model_id, kind, zones, api_key, choice, name=name) for choice in choices]
     return next((text for text in texts if _has_no_error(text)), texts[0])
+
+
+def with_limits(text: str) -> str:
+    """Return the text of a profile with a limit for its search and an end, unless it has them."""
+    return with_end(_with_search_price(text))
+
+
+def _with_search_price(text: str) -> str:
+    if re.search(r"(?m)^  max_(search_price_per_hour|parallel_requests):", text):
+        return text
+    price = _deployment(text).search_usd_per_hour
+    if price is None:
+        return text  # no place has a known price
+    line = f"  max_search_price_per_hour: {price:<6g}  # {SEARCH_COMMENT}\n"
+    return re.sub(r"(?m)^placement:\n(?:  .*\n?)*", lambda match: f"{match[0].rstrip()}\n{line}", text, count=1)
 
 
 def with_end(text: str) -> str:
@@ -89,11 +109,14 @@ def _choices(model: LanguageModel | None, kind: AcceleratorType) -> Iterator[Chi
 
 def _has_no_error(text: str) -> bool:
     try:
-        reader = Remembered(text, beside="", name=_FILE)
-        profile = parse(_FILE, reader, environment={})
+        return not errors_in(check([_deployment(text)]))
     except ProfileInvalid:
         return False
-    return not errors_in(check([resolve_without_script(profile, project="any", config_json=None)]))
+
+
+def _deployment(text: str) -> Deployment:
+    profile = parse(_FILE, Remembered(text, beside="", name=_FILE), environment={})
+    return resolve_without_script(profile, project="any", config_json=None)
 
 
 def _text(

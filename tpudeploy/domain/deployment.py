@@ -290,7 +290,8 @@ class Deployment:
     `ended` says that its end has come: it has no replicas then (reconcile/ends.py). `written` is a fingerprint of what
     its profile says, whatever defaults and pins add to that; "" without an end.
     At most `max_parallel_requests` of one replica exist at the same time, and their slices cost at most
-    `search_usd_per_hour` together, if that is not None: see reconcile/prices.py. `cost_budget` is what it may cost, or
+    `search_usd_per_hour` together, if that is not None. A search begins with `first_requests` (None: all of them): see
+    reconcile/prices.py and reconcile/placement.py. `cost_budget` is what it may cost, or
     None for no limit: see reconcile/cost_wall.py. `notify` are those that its runs tell what becomes of it.
     """
 
@@ -303,6 +304,7 @@ class Deployment:
     boot_disk_gib: int
     candidates: tuple[Candidate, ...]
     max_parallel_requests: int
+    first_requests: int | None = None
     search_usd_per_hour: float | None = None
     reservation: str | None
     max_run_seconds: float | None

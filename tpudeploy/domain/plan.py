@@ -99,8 +99,9 @@ class Change:
     `before` and `after` are all its attributes, of which `fields` are those that differ. `usd_per_hour_before` and
     `_after` are list prices of the whole slice, None where unknown; `_most` is that of the dearest place that may be
     asked, of those that are known. `ceiling` is what may be billed at one time: what runs, and while a slice is
-    acquired the old one and every request that is out, `slices_at_once` of them, with `seconds_at_once` as the longest
-    that the others take to be given back. `usd_per_hour_at_once` is the ceiling of an acquisition if it's known.
+    acquired the old one and every request that is out, `slices_at_once` of them (`slices_at_first` before any place is
+    full), with `seconds_at_once` as the longest that the others take to be given back. `usd_per_hour_at_once` is the
+    ceiling of an acquisition if it's known.
     `places` are those that may be requested, the first one first, if they are at several APIs. `max_run_seconds` after
     the grant Google deletes the machine. `kv_tokens` are what the cache of the slice holds, `start_seconds` a cold
     start; `downtime_seconds` is how long a restart should take, at least (the compile cache still fits) and at most.
@@ -130,6 +131,7 @@ class Change:
     usd_per_hour_after: float | None = None
     usd_per_hour_most: float | None = None
     slices_at_once: int = 1
+    slices_at_first: int = 1
     usd_per_hour_at_once: float | None = None
     ceiling: Ceiling = field(default_factory=Ceiling)
     seconds_at_once: float | None = None

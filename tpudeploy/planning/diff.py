@@ -20,7 +20,7 @@ from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, De
 from tpudeploy.reconcile.cutover import is_blue_green_change, is_handed_over, run_end
 from tpudeploy.reconcile.decide import fits, matches
 from tpudeploy.reconcile.desired import desired_attributes
-from tpudeploy.reconcile.placement import allows
+from tpudeploy.reconcile.placement import allows, order_by_preference
 from tpudeploy.reconcile.readiness import reason_to_hold, takes_requests
 from tpudeploy.reconcile.replicas import at_replica, surplus_indexes
 from tpudeploy.reconcile.rollout import ServerStatus
@@ -313,7 +313,7 @@ def _ceiling(deployment: Deployment, action: Action, alive: list[Attempt]) -> Ce
 
 
 def _first_price(deployment: Deployment) -> float | None:
-    return prices.usd_per_hour_at(deployment, next(iter(deployment.candidates), None))
+    return prices.usd_per_hour_at(deployment, next(iter(order_by_preference(deployment, None, {})), None))
 
 
 def _acquisition(deployment: Deployment, context: DecisionContext, *, old: Attempt | None = None) -> dict[str, Any]:
@@ -323,15 +323,17 @@ def _acquisition(deployment: Deployment, context: DecisionContext, *, old: Attem
     """
     costs = [prices.usd_per_hour_at(deployment, candidate) for candidate in deployment.candidates]
     count, ceiling = prices.ceiling_of_acquisition(deployment)
+    first = min(count, deployment.first_requests or count)
     if old is not None:
         of_old = prices.ceiling_of_attempts([old])
         if deployment.lifecycle.create_before_destroy or is_handed_over(deployment, old):
-            count, ceiling = count + 1, ceiling + of_old
+            count, first, ceiling = count + 1, first + 1, ceiling + of_old
         else:
             ceiling = max(ceiling, of_old, key=lambda each: each.usd_per_hour)
     return {
         "usd_per_hour_most": max((usd for usd in costs if usd is not None), default=None),
         "slices_at_once": count,
+        "slices_at_first": first,
         "usd_per_hour_at_once": ceiling.usd_per_hour if ceiling.is_known else None,
         "ceiling": ceiling,
         "seconds_at_once": context.patience.poll_most + context.patience.deletion,

@@ -40,6 +40,7 @@ _ADDED_LATER = frozenset(
         "router",
         "scale",
         "slices_at_once",
+        "slices_at_first",
         "starts",
         "seconds_at_once",
         "sees_all_requests",

@@ -64,7 +64,7 @@ from tpudeploy.node.compile_cache import compile_cache
 from tpudeploy.node.fingerprint import server_print, text_print
 from tpudeploy.node.router_machine import router_machine
 from tpudeploy.node.serving import MIRROR_FOLDER, environment_of_keys, serve, served_model
-from tpudeploy.reconcile.prices import search_limits
+from tpudeploy.reconcile.prices import with_search_limits
 from tpudeploy.sizing import size
 from tpudeploy.sizing.profile import flag_values
 
@@ -202,7 +202,7 @@ def _resolve_all_but_name(
         on_demand_floor=spec.placement.on_demand_floor or 0,
         floor_candidates=_candidates(spec.placement, _floor_models(spec.placement), kind, tuple(runtimes)),
         scale=_scale(spec.scale, start=spec.replicas if "replicas" in spec.model_fields_set else None),
-        max_parallel_requests=1,  # until its places are known: see `search_limits`
+        max_parallel_requests=1,  # until its places are known: see `with_search_limits`
         reservation=spec.placement.reservation,
         max_run_seconds=None if max_run_duration is None else float(max_run_duration),
         valid_until_seconds=float(spec.placement.valid_until or _VALID_UNTIL),
@@ -219,10 +219,9 @@ def _resolve_all_but_name(
         startup_script=Script(""),
         attributes=attributes,
     )
-    most, usd_per_hour = search_limits(
+    deployment = with_search_limits(
         deployment, spec.placement.max_parallel_requests, spec.placement.max_search_price_per_hour
     )
-    deployment = replace(deployment, max_parallel_requests=most, search_usd_per_hour=usd_per_hour)
     if spec.router is not None:
         deployment = replace(deployment, router=_router(spec.router, served_model(deployment)))
     attributes.update(_attributes(spec, deployment, digest, commit, machine_image))
@@ -408,9 +407,22 @@ def _candidates(
     of a zone is not known.
 
     Places above a price limit are left out. An unknown price is at most that of on-demand; if that is unknown too,
-    a limit excludes the place.
+    a limit per chip excludes the place, and a search tries it last. Above the price of a search are those where one
+    slice costs more, unless it does everywhere: a limit that was written for a smaller slice leaves one request.
     """
-    return tuple(each for model in models for each in _of_model(placement, kind, model, backends))
+    places = [each for model in models for each in _of_model(placement, kind, model, backends)]
+    search_usd = placement.max_search_price_per_hour
+    if search_usd is not None:
+        usd = search_usd / kind.chips
+        places = [each for each in places if (_most_usd(kind, each) or 0.0) <= usd] or places
+    return tuple(places)
+
+
+def _most_usd(kind: AcceleratorType, candidate: Candidate) -> float | None:
+    """Return the price of a chip in this place, or that of on-demand where it's unknown."""
+    if candidate.usd_per_chip_hour is not None:
+        return candidate.usd_per_chip_hour
+    return catalog.usd_per_chip_hour(kind.generation, candidate.zone.region, Provisioning.ON_DEMAND)
 
 
 def dearest_price(placement: PlacementSpec, kind: AcceleratorType) -> float | None:
@@ -423,19 +435,14 @@ def dearest_price(placement: PlacementSpec, kind: AcceleratorType) -> float | No
 def _of_model(
     placement: PlacementSpec, kind: AcceleratorType, model: Provisioning, backends: tuple[Backend, ...]
 ) -> Iterator[Candidate]:
-    generation_name = kind.generation
-    limits = [placement.max_price_per_chip_hour]
-    if placement.max_search_price_per_hour is not None:
-        limits.append(placement.max_search_price_per_hour / kind.chips)
-    most = min((limit for limit in limits if limit is not None), default=None)
-    zones = _zones(placement, catalog.generation(generation_name), model)
+    most = placement.max_price_per_chip_hour
+    zones = _zones(placement, catalog.generation(kind.generation), model)
     for zone, backend in in_turn(zones, backends):
-        price = catalog.usd_per_chip_hour(generation_name, zone.region, model)
-        upper_bound = price
-        if price is None:
-            upper_bound = catalog.usd_per_chip_hour(generation_name, zone.region, Provisioning.ON_DEMAND)
+        usd = catalog.usd_per_chip_hour(kind.generation, zone.region, model)
+        candidate = Candidate(zone=zone, provisioning=model, usd_per_chip_hour=usd, backend=backend)
+        upper_bound = _most_usd(kind, candidate)
         if most is None or (upper_bound is not None and upper_bound <= most):
-            yield Candidate(zone=zone, provisioning=model, usd_per_chip_hour=price, backend=backend)
+            yield candidate
 
 
 def in_turn(zones: tuple[Zone, ...], backends: tuple[Backend, ...]) -> Iterator[tuple[Zone, Backend]]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Any
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate, Deployment, Place
@@ -54,7 +55,7 @@ from tpudeploy.reconcile.cutover import (
 )
 from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.failed_landings import LASTING, doubtful_places
-from tpudeploy.reconcile.placement import QUEUED, allows, is_closed, next_opening, next_places
+from tpudeploy.reconcile.placement import QUEUED, allows, is_closed, next_opening, next_places, next_silence
 from tpudeploy.reconcile.preference import preference_key
 from tpudeploy.reconcile.prices import has_room
 from tpudeploy.reconcile.readiness import answers
@@ -453,6 +454,9 @@ def _holds_quota(replica: _Replica, classification: Classification) -> bool:
 
 # The hunt.
 
+# Slices that may land beside the one that is expected to be kept.
+_SPARES = 1
+
 
 def _hunt(replica: _Replica, *, beside: tuple[Attempt, ...] = ()) -> Iterator[Step]:
     """Yield the requests to keep and to send: as many as are allowed, and none once one is sure to land.
@@ -506,11 +510,20 @@ def _brings_refusal(classification: Classification) -> bool:
 
 
 def _await_landing(replica: _Replica) -> Iterator[Step]:
-    """Yield the steps while a slice is sure to land: wait for it, with one request as a spare (decision 18)."""
-    landing = [each for each in replica.waiting if _is_provisioning(each)]
+    """Yield the steps while a slice is sure to land: wait for it, with one other as a spare (decision 18)."""
+    landing = sorted(filter(_is_provisioning, replica.waiting), key=lambda each: _place_in_landing(replica, each))
     others = sorted((each for each in replica.waiting if each not in landing), key=_place_in_queue)
-    yield from (_release_spare(replica.record, each, "another one is about to land") for each in others[1:])
-    yield from (_wait_for(replica.record, each, replica.context) for each in (*landing, *others[:1]))
+    ranked = [*landing, *others]
+    kept, surplus = ranked[: 1 + _SPARES], ranked[1 + _SPARES :]
+    yield from (_release_spare(replica.record, each, "another one is about to land") for each in surplus)
+    yield from (_wait_for(replica.record, each, replica.context) for each in kept)
+
+
+def _place_in_landing(replica: _Replica, classification: Classification) -> tuple[Any, ...]:
+    """Return a key that is lowest for the slice to keep: it is sure to land, and up first; then the cheaper one."""
+    attempt = classification.attempt
+    since = inf if attempt.provisioning_at is None else attempt.provisioning_at
+    return (not _is_sure_to_land(replica, classification), since, preference_key(attempt, replica.doubtful))
 
 
 def _place_in_queue(classification: Classification) -> tuple[bool, float]:
@@ -605,7 +618,10 @@ def _request_places(
     if not _has_more_room(deployment, [*requests, *places]):
         # As many requests wait as are allowed, so no other place matters.
         return
-    opens_at = next_opening(deployment, record, requests, context.now, context.patience, resting=context.resting)
+    # The next place may be requested once one of these counts as silent.
+    opens_at = next_silence(deployment, record, requests, context.now)
+    if opens_at is None:
+        opens_at = next_opening(deployment, record, requests, context.now, context.patience, resting=context.resting)
     is_idle = not waiting and not places
     if opens_at is not None:
         # No observation shows that a refusal has lapsed, so this wait ends by the clock.

@@ -15,7 +15,9 @@ A grant is worth what it lasts. A place whose landings failed is held back for g
 turn like any other (reconcile/failed_landings.py). A slice there is one request among others until it serves: the
 search continues around it, and no place in another queue is given up for it.
 
-Money limits the number of requests: all of them may be granted in the same minute (reconcile/prices.py). A zone that
+Money limits the number of requests: all of them may be granted in the same minute (reconcile/prices.py). A search
+begins with a few, and has as many open as places were full lately or stay silent: the more there are, the fewer
+requests are granted together. A place without a known price comes last, unless the profile names its zone. A zone that
 answers slowly is requested seldom, so that it does not hold up the others (engine/slow_zones.py).
 
 Why: decisions 18, 58 and 80 in docs/decisions.md.
@@ -45,8 +47,10 @@ CapacityScores = Mapping[Place, float]
 QUEUED = frozenset({Provisioning.FLEX_START, Provisioning.RESERVED})
 # Seconds between two sweeps of a zone that a queue watches.
 _WATCHED = 1200.0
-# Seconds for which a refusal's word about the capacity of other zones counts: windows last minutes.
+# Seconds for which a refusal's word about capacity counts: windows last minutes.
 _HINT = 480.0
+# Seconds after which a request without a grant counts as silent: a place that has capacity grants one sooner.
+_SILENT = 120.0
 
 
 def allows(deployment: Deployment, attempt: Attempt) -> bool:
@@ -75,27 +79,36 @@ def next_places(
     holds = effective_refusals(deployment.candidates, record, now, patience)
     requested = [a.place for a in waiting]
     unavailable = {*requested, *unexplained}
-    shares = _shares(deployment)
+    most = _allowed_requests(deployment, record, waiting, now)
+    shares = _shares(deployment, most)
     chips = deployment.accelerator.chips
     kinds = [_kind(a.provisioning) for a in waiting]
     watched_zones = _watched_zones(waiting)
     preferred = order_by_preference(deployment, record.home, scores, doubtful, places_we_filled(record))
     choices: list[Candidate] = []
-    for candidate in _order_sweep(preferred, record, doubtful, holds, now):
-        if not has_room(deployment, [*requested, *(c.place for c in choices)], candidate.place):
-            continue
+    is_priced_left = False
+    for candidate in _order_sweep(deployment, preferred, record, doubtful, holds, now=now):
         kind = _kind(candidate.provisioning)
-        # A request of ours is there already, or the other kind of request has a right to those that are left.
-        if candidate.place in unavailable or kinds.count(kind) >= shares[kind]:
+        # A request of ours is there already.
+        if candidate.place in unavailable:
             continue
-        # A queue of ours watches the zone, and a window there would be granted to both.
-        if _sweep_resumes_at(candidate, record, watched_zones) > now:
-            continue
-        # Its calls would hold up the search in all other places.
-        if resting.get((candidate.zone, candidate.backend), now) > now:
+        # A queue of ours watches the zone, and a window there would be granted to both; or its calls would hold up the
+        # search in all other places.
+        rests_until = resting.get((candidate.zone, candidate.backend), now)
+        if max(rests_until, _sweep_resumes_at(candidate, record, watched_zones)) > now:
             continue
         # A request would certainly be refused, alone or beside the choices so far, which share its quota.
         if any(_is_full(r, candidate, chips, choices, record.attempts) for r in active_refusals):
+            continue
+        is_unpriced = _is_unpriced(deployment, candidate)
+        # Nobody knows what it costs, and others are to be had.
+        if is_unpriced and is_priced_left:
+            continue
+        is_priced_left |= not is_unpriced
+        # As many requests are open as are allowed now, or the other kind has a right to those that are left.
+        if len(kinds) >= most or kinds.count(kind) >= shares[kind]:
+            continue
+        if not has_room(deployment, [*requested, *(c.place for c in choices)], candidate.place):
             continue
         choices.append(candidate)
         kinds.append(kind)
@@ -113,17 +126,19 @@ def order_by_preference(
 ) -> tuple[Candidate, ...]:
     """Return the places in the order of preference: home, then by model, price and score; doubtful places last.
 
-    `zones: any` prefers no zone. `unanswered` are places that only our own chips kept us out of. They come before
-    others of their model: every other place has refused since, and would leave a husk that keeps us out of them again.
+    Places without a known price come after all others, unless the profile names zones. `zones: any` prefers no zone.
+    `unanswered` are places that only our own chips kept us out of. They come before others of their model: every other
+    place has refused since, and would leave a husk that keeps us out of them again.
     """
-    is_listed = deployment.attributes.get("placement.zones") != "any"
+    is_listed = _lists_zones(deployment)
     models = list(dict.fromkeys(c.provisioning for c in deployment.candidates))
 
-    def rank(row: tuple[int, Candidate]) -> tuple[bool, bool, int, bool, float, float, int]:
+    def rank(row: tuple[int, Candidate]) -> tuple[bool, bool, bool, int, bool, float, float, int]:
         number, candidate = row
         by_price = preference(candidate.usd_per_chip_hour, scores.get(candidate.place, 0.0), is_listed=is_listed)
         model = models.index(candidate.provisioning)
         return (
+            _is_unpriced(deployment, candidate),
             candidate.place in doubtful,
             candidate.zone != home,
             model,
@@ -135,14 +150,57 @@ def order_by_preference(
     return tuple(candidate for _, candidate in sorted(enumerate(deployment.candidates), key=rank))
 
 
+def _lists_zones(deployment: Deployment) -> bool:
+    return deployment.attributes.get("placement.zones") != "any"
+
+
+def _is_unpriced(deployment: Deployment, candidate: Candidate) -> bool:
+    """Return whether a place has no known price, and the profile doesn't name its zone."""
+    return candidate.usd_per_chip_hour is None and not _lists_zones(deployment)
+
+
+def _allowed_requests(deployment: Deployment, record: Record, waiting: Iterable[Attempt], now: float) -> int:
+    """Return how many requests may be open now: as many as places have nothing, but a few from the beginning.
+
+    With as many refusals as requests, fewer than one of these is granted on average.
+    """
+    first = deployment.first_requests
+    if first is None:
+        return deployment.max_parallel_requests
+    full = {r.place for r in record.refusals if r.scope is RefusalScope.PAIR and now - r.at < _HINT}
+    silent = {a.place for a in waiting if _is_silent(a, now)}
+    return min(deployment.max_parallel_requests, max(first, len(full | silent)))
+
+
+def _is_silent(attempt: Attempt, now: float) -> bool:
+    return attempt.granted_at is None and attempt.provisioning_at is None and now - attempt.asked_at >= _SILENT
+
+
+def next_silence(deployment: Deployment, record: Record, waiting: Collection[Attempt], now: float) -> float | None:
+    """Return when the first of these requests counts as silent, which may allow another one (epoch seconds).
+
+    Return None where as many are open as the profile allows, or fewer than are allowed now.
+    """
+    if len(waiting) >= deployment.max_parallel_requests:
+        return None
+    if len(waiting) < _allowed_requests(deployment, record, waiting, now):
+        return None
+    fresh = (a.asked_at + _SILENT for a in waiting if not _is_silent(a, now))
+    return min(fresh, default=None)
+
+
 def _order_sweep(
+    deployment: Deployment,
     places: Collection[Candidate],
     record: Record,
     doubtful: Collection[Place],
     holds: Iterable[RefusalRecord],
+    *,
     now: float,
 ) -> list[Candidate]:
     """Put the places that are swept in the order of a round: home first, a doubtful place once after all others.
+
+    Those without a known price stay behind all that have one.
 
     Only a refusal of the place itself is a look at it. After one that is about more (a quota, a limit on requests per
     minute), the place comes first again, because whether it has capacity was not answered. Queues keep their order.
@@ -161,11 +219,11 @@ def _order_sweep(
         if refused.place in doubtful and refused.landed:
             last_looks[refused.place] = max(refused.until, last_looks.get(refused.place, -inf))
 
-    def turn(candidate: Candidate) -> tuple[bool, bool, float]:
+    def turn(candidate: Candidate) -> tuple[bool, bool, bool, float]:
         place = candidate.place
         is_trusted = place not in doubtful
         is_hinted, is_home = is_trusted and place in hinted, is_trusted and place.zone == record.home
-        return (not is_hinted, not is_home, last_looks.get(place, -inf))
+        return (_is_unpriced(deployment, candidate), not is_hinted, not is_home, last_looks.get(place, -inf))
 
     sweeps = iter(sorted((p for p in places if p.provisioning not in QUEUED), key=turn))
     return [p if p.provisioning in QUEUED else next(sweeps) for p in places]
@@ -269,12 +327,11 @@ def _kind(provisioning: Provisioning) -> _RequestKind:
     return _RequestKind.QUEUED if provisioning in QUEUED else _RequestKind.SWEPT
 
 
-def _shares(deployment: Deployment) -> Mapping[_RequestKind, int]:
-    """Return how many requests of each kind may wait.
+def _shares(deployment: Deployment, most: int) -> Mapping[_RequestKind, int]:
+    """Return how many of `most` requests of each kind may wait.
 
     Half of them each, unless one kind has too few places.
     """
-    most = deployment.max_parallel_requests
     queues = sum(c.provisioning in QUEUED for c in deployment.candidates)
     sweeps = len(deployment.candidates) - queues
     # A single request goes to the preferred place, whatever its kind; and one kind alone shares with nobody.

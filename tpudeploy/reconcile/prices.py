@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from math import floor, log10
+from statistics import median_high
 
 from tpudeploy import catalog
 from tpudeploy.catalog import routers
@@ -14,11 +16,11 @@ from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.state import Attempt, State
 
 _HOUR = 3600.0
-# USD per hour: what the requests of one replica may cost together if all are granted at the same time, unless the
-# profile says otherwise. A slice that is not needed is deleted within minutes: a quarter of that at most is billed.
-_SEARCH = 100.0
-# The slices that may be requested at the same time however expensive they are, and if no price is known.
-_AT_LEAST = 4
+# The requests of one replica that a search begins with, and the slices that all its requests may cost together if they
+# are granted at the same time, unless the profile says otherwise.
+_FIRST, _SLICES = 3, 4
+# A search price is written with one of these first digits, rounded down: three slices fit into that of four.
+_PLEASANT = (1.0, 1.2, 1.5, 1.8, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0)
 _ROUNDING = 1e-6
 
 
@@ -92,31 +94,49 @@ def ceiling_of_acquisition(deployment: Deployment) -> tuple[int, Ceiling]:
     costs = [usd_per_hour_at(deployment, candidate) for candidate in deployment.candidates]
     count = min(deployment.max_parallel_requests, len(costs))
     ceiling, most = Ceiling.for_slices(costs, count), deployment.search_usd_per_hour
-    if most is None or not ceiling.is_known:
+    if most is None:
         return count, ceiling
     return count, replace(ceiling, usd_per_hour=min(ceiling.usd_per_hour, most))
 
 
-def search_limits(deployment: Deployment, most: int | None, usd_per_hour: float | None) -> tuple[int, float | None]:
-    """Return how many slices may be requested at the same time, and for how many USD per hour together (None: any).
+def with_search_limits(deployment: Deployment, most: int | None, usd_per_hour: float | None) -> Deployment:
+    """Return the deployment with the limits of its search. `most` and `usd_per_hour` are what the profile says.
 
-    `most` and `usd_per_hour` are what the profile says. A number alone is the only limit. Otherwise the price decides:
-    as many as the cheapest places allow.
+    A number alone is the only limit, and a search begins with as many. Otherwise the price decides: as many as the
+    cheapest places allow.
     """
-    if most is not None and usd_per_hour is None:
-        return most, None
-    candidates = deployment.candidates
-    dearest = Ceiling.for_slices(usd_per_hour_at(deployment, each) for each in candidates).usd_per_hour
-    limit = max(_SEARCH, _AT_LEAST * dearest) if usd_per_hour is None else usd_per_hour
-    counted = search_prices(replace(deployment, search_usd_per_hour=limit))
-    total, count = 0.0, 0
-    for usd in sorted(counted.values()):
-        total += usd
-        if total > limit + _ROUNDING:
-            break
-        count += 1
-    # One slice may always be requested: the places that alone cost more than the profile allows are no candidates.
-    return max(1, min(count, len(candidates) if most is None else most)), limit
+    costs = [usd_per_hour_at(deployment, each) for each in deployment.candidates]
+    costs_of_floor = [usd_per_hour_at(deployment, each) for each in deployment.floor_candidates]
+    limit = usd_per_hour
+    if most is None and usd_per_hour is None:
+        limit = _search_price(costs, costs_of_floor)
+    deployment = replace(deployment, search_usd_per_hour=limit)
+    most_by_number = len(costs) if most is None else most
+    first = _FIRST if most is None else most
+    if limit is None:
+        count = _SLICES if most is None else most
+    else:
+        total, count = 0.0, 0
+        for usd in sorted(search_prices(deployment).values()):
+            total += usd
+            count += total <= limit + _ROUNDING
+        # One slice may always be requested: places that alone cost more than the profile allows are no candidates.
+        count = max(1, min(count, most_by_number))
+    return replace(deployment, max_parallel_requests=count, first_requests=min(first, count))
+
+
+def _search_price(costs: Collection[float | None], costs_of_floor: Collection[float | None]) -> float | None:
+    """Return what all requests of a search may cost together by default, in USD per hour; None without a known price.
+
+    It is the price of four slices, and excludes no place.
+    """
+    known_costs = [usd for usd in costs if usd is not None]
+    if not known_costs:
+        return None
+    dearest = max(usd for usd in (*known_costs, *costs_of_floor) if usd is not None)
+    price = max(_SLICES * median_high(known_costs), dearest * _SLICES / _FIRST)
+    scale = 10.0 ** floor(log10(price))
+    return round(max(digits for digits in _PLEASANT if digits * scale <= price + _ROUNDING) * scale, 6)
 
 
 def search_prices(deployment: Deployment) -> Mapping[Place, float]:
@@ -126,7 +146,7 @@ def search_prices(deployment: Deployment) -> Mapping[Place, float]:
     """
     known = {each.place: usd_per_hour_at(deployment, each) for each in deployment.candidates}
     limit = deployment.search_usd_per_hour or 0.0
-    unknown = max((usd for usd in known.values() if usd is not None), default=limit / _AT_LEAST)
+    unknown = max((usd for usd in known.values() if usd is not None), default=limit / _SLICES)
     return {place: unknown if usd is None else usd for place, usd in known.items()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import inf
 
 from tpudeploy.domain.deployment import Json
@@ -424,10 +425,18 @@ def _billing_ceiling(change: Change) -> Iterator[str]:
     """Return the maximum that may be billed at one time, and for how long."""
     if change.slices_at_once <= 1 or change.seconds_at_once is None:
         return
-    cost = words.ceiling(change.ceiling)
-    yield f"up to {change.slices_at_once} slices may be billed at once ({cost}) if requests are granted together;"
-    seconds = words.duration(change.seconds_at_once)
-    yield f"the others are deleted within {seconds}"
+    first, most = change.slices_at_first, change.slices_at_once
+    count = f"up to {most} slices may be billed at once"
+    if first < most:
+        count = f"up to {first} slices may be billed at once, up to {most} after refusals"
+    unknown = change.ceiling.unknown_prices
+    has_last_resorts = 0 < unknown < change.ceiling.prices and change.after.get("placement.zones") == "any"
+    most_usd = replace(change.ceiling, unknown_prices=0) if has_last_resorts else change.ceiling
+    yield f"{count} ({words.ceiling(most_usd)}) if requests are granted together;"
+    yield f"the others are deleted within {words.duration(change.seconds_at_once)}"
+    if has_last_resorts:
+        places = words.plural(unknown, "place")
+        yield f"{places} without a known price, only if no other is left: it may cost more there"
 
 
 def _handover(change: Change) -> Iterator[str]:

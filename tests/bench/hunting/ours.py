@@ -71,7 +71,13 @@ def deployment(
     )
     chosen = AUTO if len(backends) > 1 else backends[0].value
     most = requests or len(candidates)
-    return replace(_any_deployment(chosen), candidates=candidates, max_parallel_requests=most, search_usd_per_hour=None)
+    return replace(
+        _any_deployment(chosen),
+        candidates=candidates,
+        max_parallel_requests=most,
+        search_usd_per_hour=None,
+        first_requests=None,
+    )
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from command_line import command
 from drafts import SECRETS, at, init
 
 import tpudeploy as td
-from tpudeploy import catalog
+from tpudeploy import Workspace
 
 HUB = "-v ~/.cache/huggingface:/root/.cache/huggingface"
 GPU = f"docker run --runtime nvidia --gpus all {HUB} --ipc=host"
@@ -349,18 +348,34 @@ def test_the_library_and_the_document_have_the_same_profile(tmp_path: Path, caps
         ("meta-llama/Llama-3.3-70B-Instruct", "v6e-8"),
     ],
 )
-def test_a_model_alone_gets_the_smallest_slice_that_fits_and_its_zones_by_price(
+def test_a_model_alone_gets_the_smallest_slice_that_fits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str, slice_type: str
 ) -> None:
     profile, printed = init(tmp_path, capsys, "-model", model)
     assert (at(profile, "model.id"), at(profile, "tpu.type")) == (model, slice_type)
     assert at(profile, "lifecycle.end") == "24h"
     assert f"{model} on {slice_type}" in printed
-    regions = [zone.rpartition("-")[0] for zone in at(profile, "placement.zones")]
-    models = at(profile, "placement.provisioning")
-    prices = [[catalog.usd_per_chip_hour("v6e", region, model) for model in models] for region in regions]
-    least = [min((usd for usd in some if usd is not None), default=math.inf) for some in prices]
-    assert least == sorted(least)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        ("-from", "gemma4-31b-v6e8"),
+        ("-model", "Qwen/Qwen3-8B"),
+        ("-model", "Qwen/Qwen3-8B", "-type", "v5e-8"),
+        ("-from-command", "docker run vllm/vllm-tpu:v0.32.0 vllm serve Qwen/Qwen3-8B"),
+        ("-from-file", str(Path(__file__).parent / "sources" / "sky-any-of.yaml")),
+    ],
+    ids=" ".join,
+)
+def test_every_form_limits_the_search_to_what_is_the_default_for_its_slice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: tuple[str, ...]
+) -> None:
+    profile, _ = init(tmp_path, capsys, *form)
+    limit = profile["placement"].pop("max_search_price_per_hour")
+    default = Workspace.open(tmp_path).deployment(td.Profile.from_text(json.dumps(profile)), offline=True)
+    assert limit == default.search_usd_per_hour
+    assert default.first_requests == 3
 
 
 def test_a_model_that_cannot_be_sized_is_refused_in_the_words_of_the_sizing(

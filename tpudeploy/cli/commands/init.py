@@ -12,7 +12,7 @@ from tpudeploy.catalog import choice_hint
 from tpudeploy.cli import documents, options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.first_profile import ask_answers, ask_source, name_in, show_size, value_of, with_answers
-from tpudeploy.cli.new_profile import with_end
+from tpudeploy.cli.new_profile import with_limits
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.operations.schemas import schema_text
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if value_of(text, "id") != value_of(shipped[source], "id"):
             source = name_in(text)  # the file is called as its deployment, not as a profile of another model
     path = context.folder / (args.path or f"{source}.yaml")
-    if not write_new(path, with_end(text), context):
+    if not write_new(path, with_limits(text), context):
         raise _exists(path)
     # The profile's first line refers editors to the schema; an existing file of that name is kept.
     write_new(path.with_name(SCHEMA), f"{schema_text()}\n", context)

@@ -150,16 +150,16 @@ class PlacementSpec(Section):
     max_parallel_requests: Annotated[int, Field(ge=1, le=64)] | None = Field(
         default=None,
         description="The number of places to request from at the same time for one replica; the first usable slice is "
-        "kept and the other requests are deleted. Each counts against quota while it waits. Default: as many as "
-        "max_search_price_per_hour allows.",
+        "kept and the other requests are deleted. Each counts against quota while it waits. Default: 3, and after "
+        "refusals as many as max_search_price_per_hour allows.",
         examples=[8],
     )
     max_search_price_per_hour: Annotated[float, Field(gt=0)] | None = Field(
         default=None,
         description="USD per hour, at list price, of all slices requested at the same time for one replica: Google "
-        "may grant them in the same minute. More expensive places are not tried. "
-        "Default: 100, or the price of four slices if higher; no limit if max_parallel_requests is set.",
-        examples=[40.0],
+        "may grant them in the same minute. Places where one slice costs more are tried only if it does everywhere, "
+        "one at a time. Default: about the price of four slices; no limit if max_parallel_requests is set.",
+        examples=[20.0],
     )
     on_demand_floor: int | None = Field(
         default=None,

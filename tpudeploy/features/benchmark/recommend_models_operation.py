@@ -97,11 +97,11 @@ def profile_of_model(model_id: str, settings: Iterable[str] = ()) -> Profile:
     Raise `errors.UsageError` for a text that is no model id.
     """
     from tpudeploy import loading
-    from tpudeploy.cli.new_profile import new_profile, with_end
+    from tpudeploy.cli.new_profile import new_profile, with_limits
 
     if not _MODEL_ID.fullmatch(model_id):
         raise UsageError(f"`{model_id}` is not a model id.", hint="An id has the form google/gemma-4-E2B-it.")
-    text = with_end(new_profile(model_id, loading.smallest_type().name, (), ""))
+    text = with_limits(new_profile(model_id, loading.smallest_type().name, (), ""))
     return loading.Profile.from_text(text, set=list(settings))
 
 

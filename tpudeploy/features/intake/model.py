@@ -1,12 +1,9 @@
-"""A profile for a model id: the facts of its family, the smallest slice that fits, the cheapest place first."""
+"""A profile for a model id: the facts of its family, the smallest slice that fits, every zone that has it."""
 
 from __future__ import annotations
 
-import math
-
-from tpudeploy import catalog
 from tpudeploy.catalog import families
-from tpudeploy.cli.new_profile import new_profile, with_end
+from tpudeploy.cli.new_profile import new_profile, with_limits
 from tpudeploy.config.parse import parse
 from tpudeploy.config.reader import Remembered
 from tpudeploy.domain.accelerator import AcceleratorType
@@ -22,7 +19,6 @@ from tpudeploy.sizing.checks import check
 _FILE = "profile.yaml"
 _WANTED = 32_768
 _GIB = 1 << 30
-_MODELS = ("flex-start", "spot")  # those of a first profile
 
 
 def profile_of_model(model_id: str, type_name: str = "") -> Settled:
@@ -62,7 +58,7 @@ def _length(settled: Settled) -> int:
 
 def _on_named(model_id: str, type_name: str) -> Settled:
     kind = named_type(type_name)
-    text = with_end(new_profile(model_id, kind.name, _zones(kind), ""))
+    text = with_limits(new_profile(model_id, kind.name, (), ""))
     deployment = _deployment(text)
     error = next(iter(errors_in(check([deployment]))), None)
     if error is not None:
@@ -72,7 +68,7 @@ def _on_named(model_id: str, type_name: str) -> Settled:
 
 def _on(model_id: str, kind: AcceleratorType) -> Settled | None:
     """Return the profile on a slice, or None if the checks find an error in it."""
-    text = with_end(new_profile(model_id, kind.name, _zones(kind), ""))
+    text = with_limits(new_profile(model_id, kind.name, (), ""))
     deployment = _deployment(text)
     return None if errors_in(check([deployment])) else Settled(text=text, deployment=deployment, notes=())
 
@@ -84,17 +80,6 @@ def _deployment(text: str) -> Deployment:
         problem = invalid.problems[0]
         raise ConfigError(problem.message, hint=problem.hint) from invalid
     return resolve_without_script(profile, project="any", config_json=None)
-
-
-def _zones(kind: AcceleratorType) -> tuple[str, ...]:
-    """Return the zones of a slice, the cheapest first, in which order they are tried."""
-    generation = catalog.generation(kind.generation)
-
-    def usd(zone: str) -> float:
-        prices = generation.prices.get(zone.rpartition("-")[0], {})
-        return min((prices[model] for model in _MODELS if model in prices), default=math.inf)
-
-    return tuple(sorted(generation.zones, key=lambda zone: (usd(zone), zone)))
 
 
 def _refusal(model_id: str, unsized: Unsized) -> CheckFailed:

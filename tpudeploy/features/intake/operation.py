@@ -110,14 +110,14 @@ def _shipped(name: str) -> DraftedProfile:
     """Return a profile that comes with tpudeploy. Raise `errors.UsageError` for an unknown name."""
     from tpudeploy.adapters import assets
     from tpudeploy.catalog import choice_hint
-    from tpudeploy.cli.new_profile import with_end
+    from tpudeploy.cli.new_profile import with_limits
     from tpudeploy.domain.errors import UsageError
     from tpudeploy.loading import Profile
 
     texts = assets.profiles()
     if name not in texts:
         raise UsageError(f"There is no shipped profile `{name}`.", hint=choice_hint(name, texts))
-    text = with_end(texts[name])
+    text = with_limits(texts[name])
     spec = Profile.from_text(text)
     return DraftedProfile(
         name=spec.name, model=spec.model.id, accelerator_type=spec.tpu.type, profile=text, not_carried_over=()

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from tpudeploy import catalog
-from tpudeploy.cli.new_profile import STEP, name_of
+from tpudeploy.cli.new_profile import SEARCH_COMMENT, STEP, name_of
 from tpudeploy.config.parse import parse
 from tpudeploy.config.reader import Remembered
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType, Support
@@ -72,7 +72,11 @@ def settle(draft: ProfileDraft, origin: str, *, model_id: str = "") -> Settled:
     attempt = _best(draft, model)
     notes = tuple(_scrubbed(note, draft) for note in (*draft.all_notes, *attempt.notes))
     head = [f"Written by `tpudeploy init` from {origin}. `tpudeploy size` shows what its chips hold."]
-    text = profile_text(attempt.tree, attempt.comments, head=head, notes=notes)
+    placement, comments = attempt.tree["placement"], dict(attempt.comments)
+    if "max_parallel_requests" not in placement and attempt.deployment.search_usd_per_hour is not None:
+        placement.setdefault("max_search_price_per_hour", attempt.deployment.search_usd_per_hour)
+        comments["placement", "max_search_price_per_hour"] = SEARCH_COMMENT
+    text = profile_text(attempt.tree, comments, head=head, notes=notes)
     return Settled(text=text, deployment=attempt.deployment, notes=notes)
 
 

@@ -1,7 +1,7 @@
 """Serve a model from its id alone: write a profile, show its size, the plan and the price, ask, and apply.
 
-The profile has the facts of the model's family, the smallest slice that fits, its zones with the cheapest first, and an
-end 24 hours after it first serves. A second `up` resumes the first one. For anything else, change the
+The profile has the facts of the model's family, the smallest slice that fits, a limit for its search, and an end
+24 hours after it first serves. A second `up` resumes the first one. For anything else, change the
 file and run `tpudeploy apply`.
 """
 
