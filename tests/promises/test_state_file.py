@@ -132,6 +132,9 @@ def test_a_state_written_before_quotas_had_pools_is_read(cli: Open) -> None:
 @example(text="[" * 100_000, key="")
 @example(text='"x"', key="records")
 @example(text='[{"index": 0, "attempts": [{"name": 5}], "refusals": []}]', key="records")
+@example(text='[{"index": 0, "attempts": ["x"], "refusals": []}]', key="records")
+@example(text='[{"index": 0, "attempts": [{"life": []}], "refusals": []}]', key="records")
+@example(text="[[]]", key="records")
 @example(text="5", key="lineage")
 @example(text='"four"', key="serial")
 def test_whatever_stands_there_is_a_state_or_an_error_of_ours(text: str, key: str) -> None:

@@ -23,21 +23,14 @@ def loads(kind: type[T], text: str, form: str) -> T:
         content = json.loads(text)
         file_form, file_hash = content.pop("format"), content.pop("hash")
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as cause:
-        raise _as_value_error(cause) from cause
+        raise ValueError(f"{type(cause).__name__}: {cause}") from cause
     if file_form != form:
         raise ValueError(f"its format is `{file_form}`, and this tpudeploy reads `{form}`")
     if file_hash != _hash(content):
         raise ValueError("it was changed after it was written")
-    try:
-        return read(kind, content)
-    except (ValueError, KeyError, TypeError) as cause:
-        raise _as_value_error(cause) from cause
+    return read(kind, content)
 
 
 def _hash(content: Any) -> str:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def _as_value_error(cause: Exception) -> ValueError:
-    return ValueError(f"{type(cause).__name__}: {cause}")
