@@ -21,7 +21,9 @@ def test_boots_are_read_and_written_again_without_a_change() -> None:
 def test_the_capacity_history_is_read_and_written_again_without_a_change() -> None:
     text = (DATA / "zones.jsonl").read_text(encoding="utf-8")
     assert "".join(map(format_entry, parse_entries(text))) == text
-    assert parse_entries(text.replace("{", '{"rating":{"stars":4},')) == parse_entries(text), "a newer version adds keys"
+    assert parse_entries(text.replace("{", '{"rating":{"stars":4},')) == parse_entries(text), (
+        "a newer version adds keys"
+    )
 
 
 @pytest.mark.parametrize("damage", ["", "{", "null", "[]", '{"at": 1e999}', '{"at": NaN}'])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -25,10 +26,14 @@ from tpudeploy.version import VERSION
 FORMAT = "tpudeploy.state/2"
 _FORMAT_1 = "tpudeploy.state/1"
 STATE_NAMES = {state: tag(state) for state in STATES}
-# The fields of a state that are not written while they are empty: earlier versions can read such a state.
-_OMITTED_IF_EMPTY = frozenset(
-    {"replicas", "scaled", "start", "forgotten", "moved_to", "serving_since", "used_at", "started_at", "ended"}
-)
+# The fields that are not written while they are empty: earlier versions can read such a state.
+_OMITTED_IF_EMPTY: Mapping[type, frozenset[str]] = {
+    State: frozenset(
+        {"replicas", "scaled", "start", "forgotten", "moved_to", "serving_since", "used_at", "started_at", "ended"}
+    ),
+    RefusalRecord: frozenset({"zones_available"}),
+    StateWriter: frozenset({"version"}),
+}
 
 
 def dumps(state: State) -> str:
@@ -110,14 +115,10 @@ def _fields(thing: Any) -> dict[str, Any]:
     # Earlier versions of tpudeploy can read the state as long as it names one API alone.
     if isinstance(thing, RefusalRecord) and thing.backend is DEFAULT_BACKEND:
         del values["backend"]
-    if isinstance(thing, RefusalRecord) and not thing.zones_available:
-        del values["zones_available"]
-    if isinstance(thing, StateWriter) and not thing.version:
-        del values["version"]
-    if isinstance(thing, State):
-        values = {name: v for name, v in values.items() if v or name not in _OMITTED_IF_EMPTY}
-        if not (thing.router.attempts or thing.router.refusals):
-            del values["router"]
+    if isinstance(thing, State) and not (thing.router.attempts or thing.router.refusals):
+        del values["router"]
+    if kind in _OMITTED_IF_EMPTY:
+        return {name: v for name, v in values.items() if v or name not in _OMITTED_IF_EMPTY[kind]}
     return values
 
 
