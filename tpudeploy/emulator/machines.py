@@ -11,6 +11,7 @@ from tpudeploy.emulator import own_end, storage_api, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.http_server import Reply
 from tpudeploy.emulator.machine.facts import MachineFacts, PlainImage
+from tpudeploy.emulator.machine.machine import Machine
 from tpudeploy.emulator.records import ChipRequest, Group, Host, Instance, Node, QueuedResource
 from tpudeploy.emulator.services import registries, secret_manager
 from tpudeploy.emulator.simulated import Simulated
@@ -152,7 +153,6 @@ def _new_host(cloud: Cloud, slice_: ChipRequest, folder: str, worker: int, *, no
     if cloud.scenario.simulated:
         is_ordinary = not slice_.accelerator.chips
         return (SimulatedRouter if is_ordinary else Simulated)(own_facts, slice_.behaviour)
-    from tpudeploy.emulator.machine.machine import Machine
 
     return Machine(own_facts, slice_.behaviour)
 

@@ -6,16 +6,11 @@ Whether Google's APIs accept that from a TPU VM's own account is unverified; a s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tpudeploy.catalog.backends import BACKENDS
+from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.http_server import HttpRequest, Reply
-from tpudeploy.emulator.records import QueuedResource
+from tpudeploy.emulator.records import ChipRequest, Host, QueuedResource
 from tpudeploy.emulator.scriptless import Scriptless
-
-if TYPE_CHECKING:
-    from tpudeploy.emulator.cloud import Cloud
-    from tpudeploy.emulator.records import ChipRequest, Host
 
 _AGAIN = 60.0  # seconds after which a machine that is still there tries again
 _LOOK = 300.0  # it may not have served yet, and then its end comes later

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.emulator import wire
 from tpudeploy.emulator.machine.facts import Behaviour
+from tpudeploy.emulator.machine.machine import Machine
+from tpudeploy.emulator.simulated import Simulated
+from tpudeploy.emulator.simulated_router import SimulatedRouter
 from tpudeploy.emulator.texts import CREATE, GROUP_INSERT, INSERT
 from tpudeploy.emulator.timings import Jitter, Timings
 from tpudeploy.emulator.trouble import Trouble
 
 if TYPE_CHECKING:  # machines are imported when the first node is READY, and the others import these records
     from tpudeploy.emulator.compute_engine.insert_request import InsertRequest
-    from tpudeploy.emulator.machine.machine import Machine
-    from tpudeploy.emulator.simulated import Simulated
-    from tpudeploy.emulator.simulated_router import SimulatedRouter
 
 Host: TypeAlias = "Machine | Simulated | SimulatedRouter"  # one VM of a node
 WAITING = ("ACCEPTED", "WAITING_FOR_RESOURCES")

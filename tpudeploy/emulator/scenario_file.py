@@ -10,6 +10,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
+
 from tpudeploy.domain.errors import ScenarioInvalid
 from tpudeploy.emulator import habits
 from tpudeploy.emulator.machine.facts import Behaviour
@@ -33,7 +35,6 @@ def load_scenario(source: Mapping[str, Any] | Path | str | None, *, timings: Tim
 def _read(source: Path | str | None) -> dict[str, Any]:
     if source is None:
         return {}
-    import yaml
 
     path = Path(source)
     if path.exists() and not path.is_file():  # a FIFO or a device may never end

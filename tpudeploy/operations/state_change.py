@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.errors import UsageError
@@ -25,8 +25,7 @@ from tpudeploy.serialization import statefile
 from tpudeploy.text.paint import Paint
 from tpudeploy.workspace import Workspace
 
-if TYPE_CHECKING:
-    OnEvent = Callable[[Event], None]
+OnEvent = Callable[[Event], None]
 
 
 class StateChange(Result):

@@ -6,25 +6,26 @@ Both are measured, and compared with confidence intervals. The id of an A/B show
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from tpudeploy.cli import options
+from tpudeploy.cli.approval import approve
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.error_report import interrupted, report_error
 from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.cli.operation_command import add_approval, add_options, option_values
+from tpudeploy.domain import events
 from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
-from tpudeploy.features.ab_test.operation import OPERATIONS
+from tpudeploy.domain.excerpt import describe_diagnostics
+from tpudeploy.features.ab_test import view
+from tpudeploy.features.ab_test.experiment import Experiment
+from tpudeploy.features.ab_test.operation import OPERATIONS, AbProposal, AbResult, find_experiment
+from tpudeploy.features.ab_test.service import AbTests, Arms, Listener
+from tpudeploy.features.ab_test.store import PREFIX
+from tpudeploy.features.ab_test.turns import ExperimentPlan
 from tpudeploy.features.benchmark.cell_rows import CellRows
-
-if TYPE_CHECKING:
-    from tpudeploy.domain import events
-    from tpudeploy.features.ab_test.experiment import Experiment
-    from tpudeploy.features.ab_test.operation import AbProposal
-    from tpudeploy.features.ab_test.service import AbTests, Arms
-    from tpudeploy.features.ab_test.turns import ExperimentPlan
-    from tpudeploy.features.benchmark.run import Bounds, Side
-    from tpudeploy.workspace import Workspace
+from tpudeploy.features.benchmark.run import Bounds, Side
+from tpudeploy.views.events import line
+from tpudeploy.workspace import Workspace
 
 _PROPOSE, _AB = OPERATIONS["ab_propose"], OPERATIONS["ab"]
 _STOPPED = "Interrupted: the complete measurements are kept."
@@ -53,8 +54,6 @@ def _is_requested(args: argparse.Namespace) -> bool:
 
 
 def _is_id(text: str) -> bool:
-    from tpudeploy.features.ab_test.store import PREFIX
-
     return text.startswith(PREFIX)
 
 
@@ -68,9 +67,6 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _run(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.features.ab_test import view
-    from tpudeploy.features.ab_test.service import AbTests
-
     if len(args.runs) != 1:
         raise UsageError(
             "An A/B takes exactly one profile.", hint="tpudeploy compare PROFILE --ab serving.padding_gap=0,512"
@@ -98,9 +94,6 @@ def _run(args: argparse.Namespace, context: Context) -> int:
 
 def _show(args: argparse.Namespace, context: Context) -> int:
     """Show the result of an earlier A/B, from its runs alone."""
-    from tpudeploy.features.ab_test.operation import find_experiment
-    from tpudeploy.features.ab_test.service import AbTests
-
     tests = AbTests(context.workspace())
     return _show_result(context, tests, find_experiment(tests, args.runs[0], by=args.by))
 
@@ -115,9 +108,6 @@ def _propose(args: argparse.Namespace, context: Context, workspace: Workspace) -
 
 def _approve(args: argparse.Namespace, context: Context, proposed: AbProposal) -> None:
     """Raise `errors.NotApproved`."""
-    from tpudeploy.cli.approval import approve
-    from tpudeploy.domain.excerpt import describe_diagnostics
-
     terminal, diagnostics = context.terminal, proposed.proposal.diagnostics
     terminal.data(proposed.as_text(terminal.paint))
     if diagnostics:
@@ -137,8 +127,6 @@ class _Command:
 
     def run(self, proposal: ExperimentPlan, bounds: Bounds) -> Experiment:
         """Run the remaining turns. Raise as `AbTests.run` does; `bring_back` follows then too."""
-        from tpudeploy.features.ab_test.service import Listener
-
         rows = self.rows
         listener = Listener(
             on_turn=self._turn,
@@ -164,9 +152,6 @@ class _Command:
 
     def bring_back(self) -> TpudeployError | None:
         """Restore the profile in a new workspace, because an interrupt has stopped the other. Report a failure."""
-        from tpudeploy.domain import events
-        from tpudeploy.features.ab_test.service import AbTests
-
         args, context = self._args, self._context.unstopped()
         workspace = context.workspace(args.runs, lock_timeout=args.lock_timeout)
         name = self._arms.base.name
@@ -188,15 +173,10 @@ class _Command:
         return None
 
     def _turn(self, experiment: Experiment, place: int, side: Side) -> None:
-        from tpudeploy.features.ab_test import view
-
         self.rows.talk("\n" + view.turn(experiment, place, side, self._context.terminal.paint))
 
     def _event(self, event: events.Event) -> None:
         """Keep the line of a restart's end, and of each problem; the next line replaces all others."""
-        from tpudeploy.domain import events
-        from tpudeploy.views.events import line
-
         lasting = (events.ChangeDone, events.ChangeFailed, events.Warned, events.LockWaiting)
         text = line(event, self._context.terminal.paint)
         if isinstance(event, lasting) or (isinstance(event, events.Verified) and event.broken):
@@ -206,8 +186,6 @@ class _Command:
 
 
 def _show_result(context: Context, tests: AbTests, experiment: Experiment) -> int:
-    from tpudeploy.features.ab_test.operation import AbResult
-
     terminal = context.terminal
     result = AbResult(effects=tests.result(experiment), path=tests.experiments.path(experiment))
     if terminal.as_json:

@@ -5,11 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy import loading
 from tpudeploy.domain import exits
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.serialization import to_json
+from tpudeploy.features.ab_test import result as ab_test
+from tpudeploy.features.ab_test import view
+from tpudeploy.features.ab_test.arms import ArmFlag, is_risky, parsed
+from tpudeploy.features.ab_test.experiment import Experiment
+from tpudeploy.features.ab_test.result import ExperimentResult as Effects
+from tpudeploy.features.ab_test.service import AbTests, Arms, Listener
+from tpudeploy.features.ab_test.turns import FEWEST, ExperimentPlan
 from tpudeploy.features.accuracy.operation import COUNT
+from tpudeploy.features.accuracy.questions import ARITHMETIC
+from tpudeploy.features.accuracy.service import QuestionRequest, read_questions
 from tpudeploy.features.benchmark.bench_operation import Grid, SweepOptions, client_arguments, sweep_arguments
+from tpudeploy.features.benchmark.comparison import Measure
+from tpudeploy.features.benchmark.run import Bounds
+from tpudeploy.features.benchmark.service import bounds_of
+from tpudeploy.loading import OneProfile
 from tpudeploy.operations.declaration import (
     Access,
     AgentForm,
@@ -21,18 +38,8 @@ from tpudeploy.operations.declaration import (
     profile,
 )
 from tpudeploy.results import Result, document, result
-
-if TYPE_CHECKING:
-    from tpudeploy.features.ab_test import result as ab_test
-    from tpudeploy.features.ab_test.arms import ArmFlag
-    from tpudeploy.features.ab_test.experiment import Experiment
-    from tpudeploy.features.ab_test.service import AbTests, Arms, Listener
-    from tpudeploy.features.ab_test.turns import ExperimentPlan
-    from tpudeploy.features.benchmark.comparison import Measure
-    from tpudeploy.features.benchmark.run import Bounds
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 GRID = Grid(concurrency=(1, 64), context=(1024,), output=(128,))  # few cells: each costs its window in every repeat
 _REPEATS = 3
@@ -56,8 +63,6 @@ class AbResult(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.features.ab_test.result import ExperimentResult as Effects
-
         schema = document("ab", {"left": int, "margin": float}, Effects)
         keys: dict[str, dict[str, Any]] = schema["properties"]
         keys["keep"]["description"] = "which value to keep; null if there are too few repeats"
@@ -70,9 +75,7 @@ class AbResult(Result):
         return ("format", "keep", "reason", "overall", "rows")
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.features.ab_test.view import result as view
-
-        return view(self.effects, paint, path=str(self.path), width=width)
+        return view.result(self.effects, paint, path=str(self.path), width=width)
 
 
 @result
@@ -85,14 +88,10 @@ class AbProposal(Result):
 
     def bounds(self, seconds: float | None, usd: float | None) -> Bounds:
         """Return the bounds of this A/B. Raise `errors.UsageError` for a cost where the price is unknown."""
-        from tpudeploy.features.benchmark.service import bounds_of
-
         hint = "Use --duration instead."
         return bounds_of(seconds, usd, usd_per_hour=self.proposal.usd_per_hour, hint=hint)
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.domain.serialization import to_json
-
         experiment = self.proposal.experiment
         return {
             "id": experiment.id,
@@ -112,8 +111,6 @@ class AbProposal(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.domain.diagnostics import Diagnostic
-
         seconds = ("silent_seconds_least", "silent_seconds_most", "seconds", "usd")
         keys = {
             **dict.fromkeys(("id", "deployment", "path", "a", "b", "questions"), str),
@@ -125,9 +122,7 @@ class AbProposal(Result):
         return document("ab_proposal", keys)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.features.ab_test.view import proposal as view
-
-        return view(self.proposal, paint)
+        return view.proposal(self.proposal, paint)
 
 
 def ab(
@@ -149,8 +144,6 @@ def ab(
     At the end, or after an error, the deployment matches its profile again; after `stop`, apply the profile. Raise as
     `AbTests.run` and `AbTests.bring_back` do.
     """
-    from tpudeploy.features.ab_test.service import AbTests, Listener
-
     tests, callbacks = AbTests(workspace), listener or Listener()
     bounds = proposal.bounds(duration_seconds, max_cost)
     try:
@@ -193,11 +186,6 @@ def ab_propose(
 
     Raise `errors.UsageError` for arguments that do not go together, and as `AbTests.propose` does.
     """
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.features.ab_test.arms import ArmFlag, parsed
-    from tpudeploy.features.ab_test.service import AbTests
-    from tpudeploy.features.benchmark.comparison import Measure
-
     options = options or SweepOptions()
     unusable = [name for name in _FOR_ONE_RUN if getattr(options, name)]
     if unusable:
@@ -225,8 +213,6 @@ def ab_propose(
 
 def find_experiment(tests: AbTests, id_: str, *, by: Measure | str | None) -> Experiment:
     """Return a stored A/B. Raise `errors.UsageError` for an unknown id, and for another measure than it began with."""
-    from tpudeploy.domain.errors import UsageError
-
     experiment = tests.experiments.find(id_)
     if by is not None and by != experiment.by:
         raise UsageError(
@@ -238,9 +224,6 @@ def find_experiment(tests: AbTests, id_: str, *, by: Measure | str | None) -> Ex
 
 
 def _repeats(repeats: int | None) -> int:
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.features.ab_test.turns import FEWEST
-
     if repeats is not None and repeats < FEWEST:
         raise UsageError(
             f"{repeats} repeat cannot separate a difference from noise.",
@@ -251,11 +234,6 @@ def _repeats(repeats: int | None) -> int:
 
 def _questions(source: str | None, count: int | None, path: str, *, no_accuracy: bool, folder: Path) -> str:
     """Return the questions for both arms, or "". They are read now, so that an error in them comes first."""
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.features.ab_test.arms import is_risky
-    from tpudeploy.features.accuracy.questions import ARITHMETIC
-    from tpudeploy.features.accuracy.service import QuestionRequest, read_questions
-
     if no_accuracy and source:
         raise UsageError("--accuracy and --no-accuracy cannot be used together.", hint="Leave one out.")
     if not source and not no_accuracy and is_risky(path):
@@ -275,8 +253,6 @@ def ab_result(workspace: Workspace, ab_id: str) -> AbResult:
 
     `ab_id` is its id or the beginning of one. Raise `errors.UsageError` for an unknown id, `errors.RunUnreadable`.
     """
-    from tpudeploy.features.ab_test.service import AbTests
-
     tests = AbTests(workspace)
     experiment = tests.experiments.find(ab_id)
     return AbResult(effects=tests.result(experiment), path=tests.experiments.path(experiment))
@@ -284,9 +260,6 @@ def ab_result(workspace: Workspace, ab_id: str) -> AbResult:
 
 def make_arms(profile: OneProfile, flag: ArmFlag) -> Arms:
     """Return the profile as it is written, and with each of the two values of the flag. Raise as `Profile.load`."""
-    from tpudeploy import loading
-    from tpudeploy.features.ab_test.service import Arms
-
     base = loading.profile(profile)
     if not isinstance(base, loading.Profile):
         raise TypeError("the profile was not loaded from a file or a text")

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy import loading
+from tpudeploy.config.profile import Profile
 from tpudeploy.domain import exits
-from tpudeploy.features.accuracy.judgement import Judgement
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.features.accuracy import view
+from tpudeploy.features.accuracy.judgement import Judgement, SheetComparison
+from tpudeploy.features.accuracy.service import AccuracyTests, QuestionRequest, read_answers
+from tpudeploy.features.accuracy.sheet import Sheet
+from tpudeploy.features.accuracy.verdict import LEAST_BASELINE, verdict
+from tpudeploy.loading import OneProfile
 from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, CommandForm, Operation, profile
 from tpudeploy.results import Result, document, part, result
-
-if TYPE_CHECKING:
-    from tpudeploy.config.profile import Profile
-    from tpudeploy.features.accuracy.judgement import SheetComparison
-    from tpudeploy.features.accuracy.service import AccuracyTests, QuestionRequest
-    from tpudeploy.features.accuracy.sheet import Sheet
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 _EXIT_CODES = {
     Judgement.HELD: exits.SUCCESS,
@@ -49,8 +50,6 @@ class Accuracy(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.features.accuracy.judgement import SheetComparison
-
         counts = ("asked", "right", "unanswered", "cut", "concurrency", "max_tokens")
         texts = ("id", "deployment", "url", "model", "questions")
         sheet = part({**dict.fromkeys(texts, str), **dict.fromkeys(counts, int)})
@@ -58,15 +57,11 @@ class Accuracy(Result):
         return document("accuracy", keys, optional=("before", "verdict"))
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.features.accuracy import view
-
         if self.before is None or self.verdict is None:
             return view.sheet(self.after)
         return view.verdict(self.verdict, self.before, self.after, paint)
 
     def messages(self, paint: Paint) -> str:
-        from tpudeploy.features.accuracy.verdict import LEAST_BASELINE
-
         if self.before is not None:
             return ""
         lines = [f"To compare another server with these answers: --against {self.after.id}"]
@@ -101,10 +96,6 @@ def accuracy(
     Raise `errors.QueryFailed` where a server does not answer, `errors.UsageError` where it is not the one that the
     profile declares and for a file that cannot be read, `errors.RunUnreadable`.
     """
-    from tpudeploy import loading
-    from tpudeploy.features.accuracy.service import AccuracyTests, QuestionRequest, read_answers
-    from tpudeploy.features.accuracy.verdict import verdict
-
     tests, loaded, say = AccuracyTests(workspace), loading.profile(profile), on_message or _ignore
     request = QuestionRequest(
         source=questions, folder=Path(folder), count=count, concurrency=concurrency, max_tokens=max_tokens
@@ -128,9 +119,6 @@ def _before(
     say: Callable[[str], None],
 ) -> Sheet:
     """Return the answers to compare with: those of a server, which is asked, or saved ones."""
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.features.accuracy.service import read_answers
-
     if "://" in against:
         server, at_once = tests.address(against, api_key=api_key), tests.deployment(profile).at_once
         return tests.ask_as(server, request, at_once=at_once, before=None, on_message=say)

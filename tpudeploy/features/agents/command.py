@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 
+from tpudeploy.adapters.extras import install_command
+from tpudeploy.adapters.system_clock import SystemClock
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.interrupts import INTERRUPTED, stopping_gracefully
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.features.agents.project import Project
 from tpudeploy.operations import argument_types
 
 
@@ -38,12 +41,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     except ModuleNotFoundError as cause:
         if cause.name != "mcp":
             raise
-        from tpudeploy.adapters.extras import install_command
 
         hint = f"Run: {install_command('mcp')}"
         raise UsageError("The SDK of the Model Context Protocol is not installed.", hint=hint) from cause
-    from tpudeploy.adapters.system_clock import SystemClock
-    from tpudeploy.features.agents.project import Project
     from tpudeploy.features.agents.server import server
     from tpudeploy.features.agents.session import AgentSession
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from inspect import Parameter, Signature, cleandoc
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from mcp.types import ToolAnnotations
 from pydantic import Field, create_model
@@ -20,9 +20,7 @@ from tpudeploy.features.agents.session import AgentSession, Call, session
 from tpudeploy.loading import is_name
 from tpudeploy.operations.arguments import REQUIRED, Agents, Arg, Declared, Group, NamesProfiles, Value
 from tpudeploy.operations.declaration import PROFILE_KINDS, Access, Argument, ArgumentKind, Operation
-
-if TYPE_CHECKING:
-    from tpudeploy.results import Result
+from tpudeploy.results import Result
 
 # What a client is told that a call can do. The hints are for clients; the server itself enforces the limits.
 HINTS = {

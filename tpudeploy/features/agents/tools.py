@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from inspect import cleandoc
 from typing import Any
 
+from tpudeploy.cli.commands.validate import check_profiles
 from tpudeploy.cli.documents import Document
 from tpudeploy.feature_table import modules
 from tpudeploy.features.agents import answers, writing
@@ -55,8 +56,6 @@ class Tool:
 
 
 def _validate_profiles(call: ToolCall) -> Document:
-    from tpudeploy.cli.commands.validate import check_profiles
-
     paths = call.session.project.expand_folders(call.values["profiles"])
     return check_profiles(paths, with_values(call.sets), call.opened.context).to_dict()
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from tpudeploy.adapters.state import disk
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import add_arguments, prepare
 from tpudeploy.domain import exits
+from tpudeploy.domain.errors import StateError, UsageError
 from tpudeploy.features.alerts.operation import OPERATION
 
 
@@ -37,9 +39,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _write(path: Path, text: str, *, here: Path) -> None:
     """Write a file completely or not at all. Raise `errors.UsageError`."""
-    from tpudeploy.adapters.state import disk
-    from tpudeploy.domain.errors import StateError, UsageError
-
     try:
         disk.replace(path, text, here=here)
     except StateError as cause:

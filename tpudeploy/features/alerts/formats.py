@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import yaml
+
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.features.alerts.rules import group
 from tpudeploy.features.alerts.watched import SCRAPE_SECONDS, Watched
@@ -79,8 +81,6 @@ FORMATS: Mapping[str, Callable[[Sequence[Watched]], list[Document]]] = {
 
 def documents(what: str, trees: Sequence[Mapping[str, Any]]) -> str:
     """Return the trees as YAML documents, separated by `---`, under a comment that says what they are."""
-    import yaml
-
     texts = (
         yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=_WIDE, default_flow_style=False)
         for tree in trees

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy import loading
+from tpudeploy.config.profile import Profile
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.features.alerts import formats
+from tpudeploy.features.alerts.dashboard import dashboard
+from tpudeploy.features.alerts.formats import FORMATS
+from tpudeploy.features.alerts.watched import ROOM, Watched, around, ttft_target, watched
+from tpudeploy.features.benchmark.operating import operating_points
+from tpudeploy.features.benchmark.store import stored_runs
+from tpudeploy.loading import Profiles
 from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, CommandForm, Operation
+from tpudeploy.operations.endpoint import require_completions
 from tpudeploy.results import Result, document, result
-
-if TYPE_CHECKING:
-    from tpudeploy.config.profile import Profile
-    from tpudeploy.features.alerts.watched import Watched
-    from tpudeploy.loading import Profiles
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 _DASHBOARD = "dashboard"
 # Each format with the first line of its file, which says what it is.
@@ -68,11 +74,6 @@ def alerts(
     `errors.UsageError` for a `form` that does not exist, and for a run that has no such figure or measured another
     model.
     """
-    from tpudeploy import loading
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.features.alerts.watched import watched
-    from tpudeploy.operations.endpoint import require_completions
-
     if form not in _FORMATS:
         raise UsageError(f"`{form}` is not a format of alerts.", hint=f"There are: {', '.join(_FORMATS)}.")
     loaded = loading.profiles(profiles)
@@ -98,12 +99,6 @@ def _measured_limit(
 
     Raise `errors.UsageError` for a run that has no such figure, or that measured another model.
     """
-    from tpudeploy import loading
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.features.alerts.watched import ROOM, ttft_target
-    from tpudeploy.features.benchmark.operating import operating_points
-    from tpudeploy.features.benchmark.store import stored_runs
-
     if ttft_seconds is not None or len(profiles) > 1:
         raise UsageError("-run works with one profile, and without -ttft.", hint="Name one profile, and no -ttft.")
     deployment = loading.sized(profiles[0], workspace.adapters.pins.read())
@@ -125,12 +120,7 @@ def _measured_limit(
 
 
 def _text(form: str, deployments: Sequence[Watched]) -> str:
-    from tpudeploy.features.alerts import formats
-    from tpudeploy.features.alerts.formats import FORMATS
-
     if form == _DASHBOARD:
-        from tpudeploy.features.alerts.dashboard import dashboard
-
         return formats.dashboard_text(dashboard(deployments))
     names = ", ".join(deployment.name for deployment in deployments)
     return formats.documents(_FORMATS[form].format(names=names), FORMATS[form](deployments))
@@ -138,8 +128,6 @@ def _text(form: str, deployments: Sequence[Watched]) -> str:
 
 def _check_names(deployments: Sequence[Watched]) -> None:
     """Raise `errors.UsageError` for a name that two profiles have: their rules would be one group, twice."""
-    from tpudeploy.domain.errors import UsageError
-
     names = [deployment.name for deployment in deployments]
     duplicate = next((name for name in names if names.count(name) > 1), None)
     if duplicate is not None:
@@ -148,8 +136,6 @@ def _check_names(deployments: Sequence[Watched]) -> None:
 
 def _remarks(form: str, deployments: Sequence[Watched]) -> list[str]:
     """Return what a reader of the file alone would miss."""
-    from tpudeploy.features.alerts.watched import around
-
     names = [deployment.name for deployment in deployments if not deployment.tells_metrics]
     silent = [
         f"Warning: {name} has --disable-log-stats: its engine has no metrics, and only VllmDown can fire."

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from tpudeploy.adapters.files import read_file
+from tpudeploy.adapters.state.disk import MAX_BYTES
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.cli.operation_command import add_argument, add_options, option_values, show
 from tpudeploy.domain import exits
 from tpudeploy.domain.deployment import API_KEY
-from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.errors import QueryFailed, UsageError
+from tpudeploy.domain.names import address
 from tpudeploy.features.benchmark.bench_operation import OPERATIONS, usage
 from tpudeploy.features.benchmark.cell_rows import CellRows
 from tpudeploy.features.benchmark.documents import replica_runs
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tpudeploy.features.benchmark.run import Run
-    from tpudeploy.features.benchmark.runs_operation import BenchmarkRun
-    from tpudeploy.loading import Profile
-    from tpudeploy.workspace import Workspace
+from tpudeploy.features.benchmark.run import Run
+from tpudeploy.features.benchmark.runs_operation import BenchmarkRun
+from tpudeploy.loading import Profile
+from tpudeploy.workspace import Workspace
 
 _ROW = OPERATIONS["bench"]
 
@@ -103,9 +103,6 @@ def _measure_each(
     args: argparse.Namespace, context: Context, workspace: Workspace, profile: Profile, indexes: Sequence[int]
 ) -> int:
     """Measure one replica after the other, a run each: without a router, nothing spreads requests over all of them."""
-    from tpudeploy.domain.errors import QueryFailed
-    from tpudeploy.domain.names import address
-
     runs = []
     for index in indexes:
         context.terminal.talk(f"{address(profile.name, index)}:")
@@ -125,8 +122,6 @@ def _measure_each(
 def _run(
     args: argparse.Namespace, context: Context, workspace: Workspace, profile: Profile | None, replica: int | None
 ) -> BenchmarkRun:
-    from tpudeploy.cli.interrupts import stopping_gracefully
-
     values = {**option_values(_ROW, args), "replica": replica}
     if args.resume is not None:
         values = options.without_environment(_ROW.arguments, values)
@@ -155,9 +150,6 @@ def _import(args: argparse.Namespace, context: Context) -> int:
 
 
 def _content(context: Context, name: str) -> bytes:
-    from tpudeploy.adapters.files import read_file
-    from tpudeploy.adapters.state.disk import MAX_BYTES
-
     try:
         return read_file(context.folder / name, MAX_BYTES)
     except OSError as cause:

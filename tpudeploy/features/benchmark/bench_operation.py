@@ -6,25 +6,32 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from annotated_types import Le
 
+from tpudeploy import loading
+from tpudeploy.adapters.files import read_file
+from tpudeploy.adapters.state.disk import MAX_BYTES
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.features.benchmark.cells import grid
+from tpudeploy.features.benchmark.compare import compare
+from tpudeploy.features.benchmark.offer import Point
+from tpudeploy.features.benchmark.operating import operating_points
+from tpudeploy.features.benchmark.report.exports import to_csv, to_vega_lite
+from tpudeploy.features.benchmark.report.markdown import to_markdown
+from tpudeploy.features.benchmark.report.page import ReportContent, page
+from tpudeploy.features.benchmark.run import Cell, Driver, Run, Slo, Sweep
+from tpudeploy.features.benchmark.runfile import digest
 from tpudeploy.features.benchmark.runs_operation import BenchmarkRun, Runs
+from tpudeploy.features.benchmark.service import Benchmarks, bounds_of
 from tpudeploy.features.benchmark.store import find_run, stored_runs
+from tpudeploy.features.benchmark.subject import Target
+from tpudeploy.loading import OneProfile
 from tpudeploy.operations.arguments import Agents, Arg, Counts, Seconds
 from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, CommandForm, Operation, profile
 from tpudeploy.operations.written_files import WrittenFiles, write_files
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.features.benchmark.offer import Point
-    from tpudeploy.features.benchmark.run import Cell, Driver, Run, Sweep
-    from tpudeploy.features.benchmark.service import Benchmarks
-    from tpudeploy.features.benchmark.subject import Target
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.workspace import Workspace
-
+from tpudeploy.workspace import Workspace
 
 Contents: TypeAlias = "Mapping[str, bytes] | str | PathLike[str] | Iterable[str | PathLike[str]]"
 
@@ -94,8 +101,6 @@ class SweepOptions(Cells):
 
     def sweep(self, grid: Grid) -> Sweep:
         """Return the cells, with the values of `grid` where none are named, and how to measure each."""
-        from tpudeploy.features.benchmark.run import Slo, Sweep
-
         return Sweep(
             points=grid.points(self.concurrency, self.context, self.output),
             slo=Slo(ttft_seconds=self.slo_ttft, tpot_seconds=self.slo_tpot),
@@ -132,8 +137,6 @@ def bench(
     the profile declares and for options that do not go together, `errors.BenchFailed` if an installed client fails,
     `errors.Interrupted` after `stop`.
     """
-    from tpudeploy.features.benchmark.service import Benchmarks, bounds_of
-
     options = options or SweepOptions()
     benchmarks, client = Benchmarks(workspace), options.client
     if profile is not None and address is None:
@@ -172,8 +175,6 @@ def bench(
 
 def usage() -> UsageError:
     """Return the error for a command that does not say what to measure."""
-    from tpudeploy.domain.errors import UsageError
-
     return UsageError(
         "`bench` measures one profile, or one address.",
         hint="tpudeploy bench PROFILE, bench --url http://HOST:8000, bench import FILE, bench list, bench show ID, or "
@@ -183,8 +184,6 @@ def usage() -> UsageError:
 
 def _deployment(benchmarks: Benchmarks, one: OneProfile, replica: int | None, resumed: Run | None) -> Target:
     """Return a deployment as a target, or its replica. A run that is resumed has its replica already."""
-    from tpudeploy import loading
-
     loaded = loading.profile(one)
     if resumed is not None:
         return benchmarks.deployment(loaded, resumed.subject.replica)
@@ -205,8 +204,6 @@ def bench_import(
     type of the server, `usd_per_hour` its price. Raise `errors.UsageError` for a file that cannot be read, has another
     form, or does not belong to the others, and for a table of several servers, for which `import_benchmarks` is.
     """
-    from tpudeploy.domain.errors import UsageError
-
     imported = _imported(workspace, files, model=model, type=type, usd_per_hour=usd_per_hour)
     if len(imported) > 1:
         hint = "Choose one by model and type, or use `import_benchmarks`."
@@ -238,8 +235,6 @@ def import_benchmarks(
 
 
 def _imported(workspace: Workspace, files: Contents, **facts: Any) -> tuple[Run, ...]:
-    from tpudeploy.features.benchmark.service import Benchmarks
-
     return Benchmarks(workspace).imports(_contents(files), **facts)
 
 
@@ -253,14 +248,6 @@ def bench_report(
     published table. With `profile`, the page also shows the memory and the last start of its machines. Raise
     `errors.UsageError` for an unknown run, and for a file that cannot be written.
     """
-    from tpudeploy import loading
-    from tpudeploy.features.benchmark.compare import compare
-    from tpudeploy.features.benchmark.operating import operating_points
-    from tpudeploy.features.benchmark.report.exports import to_csv, to_vega_lite
-    from tpudeploy.features.benchmark.report.markdown import to_markdown
-    from tpudeploy.features.benchmark.report.page import ReportContent, page
-    from tpudeploy.features.benchmark.runfile import digest
-
     runs = [find_run(workspace.adapters, each) for each in run_ids]
     run, loaded, path = runs[0], None if profile is None else loading.profile(profile), Path(out)
     comparison = compare(runs) if len(runs) > 1 else None
@@ -285,10 +272,6 @@ def bench_report(
 
 def _contents(files: Contents) -> Mapping[str, bytes]:
     """Return the content of each file by its name. Raise `errors.UsageError` for one that cannot be read."""
-    from tpudeploy.adapters.files import read_file
-    from tpudeploy.adapters.state.disk import MAX_BYTES
-    from tpudeploy.domain.errors import UsageError
-
     if isinstance(files, Mapping):
         return files
     contents = {}
@@ -306,9 +289,6 @@ def driver_named(name: str | None, *, window_seconds: float | None = None) -> Dr
     Raise `errors.UsageError` for an unknown one, and for one that measures a number of requests where `window_seconds`
     are wanted: it would end sooner or later.
     """
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.features.benchmark.run import Driver
-
     if name is None or name == Driver.TPUDEPLOY:
         return Driver.TPUDEPLOY
     if name not in DRIVERS:
@@ -331,8 +311,6 @@ class Grid:
 
     def points(self, *axes: Sequence[int] | None) -> tuple[Point, ...]:
         """Return each combination of these values; an axis that is None has the values of this grid."""
-        from tpudeploy.features.benchmark.cells import grid
-
         defaults = (self.concurrency, self.context, self.output)
         return grid(*(sorted(set(axis or default)) for axis, default in zip(axes, defaults, strict=True)))
 

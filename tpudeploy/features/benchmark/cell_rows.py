@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tpudeploy.cli.terminal import Terminal
-
-if TYPE_CHECKING:
-    from tpudeploy.features.benchmark.offer import Point
-    from tpudeploy.features.benchmark.run import Cell, Run
+from tpudeploy.features.benchmark.offer import Point
+from tpudeploy.features.benchmark.run import Cell, Run
+from tpudeploy.features.benchmark.view import row, row_header, unfinished_row
+from tpudeploy.text.words import cut
 
 _ERASE = "K"  # the row of a cell replaces the line that was shown during it
 
@@ -22,29 +20,21 @@ class CellRows:
 
     def begin(self) -> None:
         """Print the header, once."""
-        from tpudeploy.features.benchmark.view import row_header
-
         if not self._has_header:
             self._has_header = True
             self.talk(row_header(self._terminal.paint, width=self._terminal.message_width))
 
     def begin_cell(self, run: Run, point: Point) -> None:
-        from tpudeploy.features.benchmark.view import unfinished_row
-
         self.begin()
         self.passing(unfinished_row(run, point))
 
     def end_cell(self, run: Run, cell: Cell) -> None:
-        from tpudeploy.features.benchmark.view import row
-
         self.talk(row(run, cell, self._terminal.paint, width=self._terminal.message_width))
 
     def passing(self, text: str) -> None:
         """Show a line that the next one replaces, at a terminal in the foreground."""
         terminal = self._terminal
         if terminal.is_drawable and terminal.is_in_foreground:
-            from tpudeploy.text.words import cut
-
             terminal.draw(terminal.escape(_ERASE) + cut(text, terminal.size.columns - 1))
 
     def talk(self, text: str) -> None:

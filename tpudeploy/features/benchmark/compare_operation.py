@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.serialization import to_json
+from tpudeploy.features.benchmark.compare import compare as compared
 from tpudeploy.features.benchmark.comparison import Comparison, Measure
+from tpudeploy.features.benchmark.comparison_view import comparison as view
 from tpudeploy.features.benchmark.run import Run
 from tpudeploy.features.benchmark.store import find_run
 from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, document, result
-
-if TYPE_CHECKING:
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.schemas.schema_of import CELLS_COUNTED
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 _FEWEST = 2
 
@@ -28,20 +31,14 @@ class Compared(Result):
 
     def values(self) -> dict[str, Any]:
         """Return every compared cell; each run has the number of its cells instead of the cells."""
-        from tpudeploy.domain.serialization import to_json
-
         keys: dict[str, Any] = to_json(self.comparison)
         return keys | {"runs": [{**run, "cells": len(run["cells"])} for run in keys["runs"]]}
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.schemas.schema_of import CELLS_COUNTED
-
         return document("comparison", {}, Comparison, printed_as={Run: CELLS_COUNTED})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.features.benchmark.comparison_view import comparison as view
-
         return view(self.comparison, self.measure, paint, width=width)
 
 
@@ -51,9 +48,6 @@ def compare(workspace: Workspace, run_ids: Iterable[str], *, by: Measure | str |
     Each is the id of a run, the beginning of one, or the name of a published table. Raise `errors.UsageError` for
     fewer than two, and for one that is unknown.
     """
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.features.benchmark.compare import compare as compared
-
     ids = list(run_ids)
     if len(ids) < _FEWEST:
         raise UsageError(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tpudeploy.features.benchmark.load.client import LoadClient
+from tpudeploy.features.benchmark.load.emulated import EmulatedLoad
+from tpudeploy.features.benchmark.load.installed import Installed
 from tpudeploy.features.benchmark.ports import LoadDriver
 from tpudeploy.features.benchmark.run import Driver
 from tpudeploy.wiring import Adapters
@@ -16,16 +19,10 @@ def load_driver(
     """
     client: LoadDriver
     if driver is Driver.TPUDEPLOY:
-        from tpudeploy.features.benchmark.load.client import LoadClient
-
         client = LoadClient(url, api_key=api_key)
         if is_emulated:
-            from tpudeploy.features.benchmark.load.emulated import EmulatedLoad
-
             client = EmulatedLoad(url, adapters.clock, client, api_key=api_key)
     else:
-        from tpudeploy.features.benchmark.load.installed import Installed
-
         client = Installed(driver, url, tokenizer=tokenizer, api_key=api_key)
     adapters.stop_too(client.stop)
     return client

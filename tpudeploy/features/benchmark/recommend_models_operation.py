@@ -6,14 +6,21 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from os.path import normpath
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
+from tpudeploy import loading
+from tpudeploy.cli.new_profile import new_profile, with_limits
 from tpudeploy.domain import exits
 from tpudeploy.domain.diagnostics import errors_in
-from tpudeploy.domain.errors import ConfigError, UsageError
+from tpudeploy.domain.errors import ConfigError, ProfileInvalid, UsageError
+from tpudeploy.domain.pins import Pins
+from tpudeploy.features.benchmark.model_table import model_table as view
 from tpudeploy.features.benchmark.recommend_operation import WORKLOAD, recommended, workload_of
 from tpudeploy.features.benchmark.recommendation import ModelRecommendation, Workload
+from tpudeploy.features.benchmark.run import Run
 from tpudeploy.features.benchmark.store import stored_runs
+from tpudeploy.loading import OneProfile, Profile, Profiles, ProfileText
 from tpudeploy.operations.declaration import (
     Access,
     AgentForm,
@@ -24,16 +31,8 @@ from tpudeploy.operations.declaration import (
     valid_profiles,
 )
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tpudeploy.domain.errors import ProfileInvalid
-    from tpudeploy.domain.pins import Pins
-    from tpudeploy.features.benchmark.run import Run
-    from tpudeploy.loading import OneProfile, Profile, Profiles
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 _MODEL_ID = re.compile(r"[a-zA-Z0-9][\w.-]{0,95}/[a-zA-Z0-9][\w.-]{0,95}", re.ASCII)
 
@@ -51,8 +50,6 @@ class RecommendedModels(Result):
         return exits.SUCCESS if any(each.best is not None for each in self.models) else exits.CHECK_FAILED
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.features.benchmark.model_table import model_table as view
-
         return view(self.workload, self.models, paint, width=width)
 
 
@@ -75,8 +72,6 @@ def recommend_models(
     `invalid` are files that are no valid profiles, each with its error. Raise `errors.UsageError` if nothing is named,
     and for a text that is no model id.
     """
-    from tpudeploy import loading
-
     workload = workload_of(users, context, output, ttft_seconds=ttft_seconds, usd_per_month=usd_per_month)
     several, ids, unreadable = loading.each(profiles), tuple(dict.fromkeys(models)), invalid or {}
     if not several and not ids and not unreadable:
@@ -96,9 +91,6 @@ def profile_of_model(model_id: str, settings: Iterable[str] = ()) -> Profile:
 
     Raise `errors.UsageError` for a text that is no model id.
     """
-    from tpudeploy import loading
-    from tpudeploy.cli.new_profile import new_profile, with_limits
-
     if not _MODEL_ID.fullmatch(model_id):
         raise UsageError(f"`{model_id}` is not a model id.", hint="An id has the form google/gemma-4-E2B-it.")
     text = with_limits(new_profile(model_id, loading.smallest_type().name, (), ""))
@@ -109,8 +101,6 @@ def _row(
     one: OneProfile, folder: Path, workload: Workload, runs: Iterable[Run], pins: Pins, *, takes_emulated: bool
 ) -> ModelRecommendation:
     """Return the best choice for a profile. One that is invalid, or completes no prompts, has the reason instead."""
-    from tpudeploy import loading
-
     file = "" if _is_draft(one) else normpath(loading.name_of(one)).removeprefix(f"{normpath(folder)}/")
     try:
         profile = loading.profile(one)
@@ -134,8 +124,6 @@ def _row(
 
 
 def _is_draft(one: OneProfile) -> bool:
-    from tpudeploy.loading import Profile, ProfileText
-
     return isinstance(one, Profile) and isinstance(one.source, ProfileText)
 
 

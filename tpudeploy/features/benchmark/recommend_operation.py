@@ -8,13 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy import loading
+from tpudeploy.catalog.support import deployment_support
+from tpudeploy.config.profile import Profile as Checked
 from tpudeploy.domain import exits
+from tpudeploy.domain.deployment import Deployment, Json
+from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.engine import Engine
 from tpudeploy.domain.errors import ConfigError, UsageError
-from tpudeploy.features.benchmark.recommendation import Basis, Recommendation, Workload
+from tpudeploy.domain.pins import Pins
+from tpudeploy.domain.serialization import to_json
+from tpudeploy.features.benchmark.operating_view import recommendation as recommendation_view
+from tpudeploy.features.benchmark.recommend import recommend as search
+from tpudeploy.features.benchmark.recommendation import Basis, Choice, Recommendation, Workload
+from tpudeploy.features.benchmark.run import Run
 from tpudeploy.features.benchmark.store import stored_runs
+from tpudeploy.loading import OneProfile, Profile, sized
 from tpudeploy.operations.declaration import (
     Access,
     AgentForm,
@@ -25,17 +36,11 @@ from tpudeploy.operations.declaration import (
     flag,
     profile,
 )
+from tpudeploy.operations.endpoint import require_completions
 from tpudeploy.results import Result, document, part, result
-
-if TYPE_CHECKING:
-    from tpudeploy.config.profile import Profile as Checked
-    from tpudeploy.domain.deployment import Deployment, Json
-    from tpudeploy.domain.pins import Pins
-    from tpudeploy.features.benchmark.recommendation import Choice
-    from tpudeploy.features.benchmark.run import Run
-    from tpudeploy.loading import OneProfile, Profile
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.views.profile import profile as profile_view
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -54,8 +59,6 @@ class Recommended(Result):
         return exits.SUCCESS if self.recommendation.choices else exits.CHECK_FAILED
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.domain.serialization import to_json
-
         return {**to_json(self.recommendation), "engine": self.engine.to_dict(), "profile": self.profile}
 
     @classmethod
@@ -70,13 +73,9 @@ class Recommended(Result):
         return "" if self.profile is None else self.profile.rstrip("\n")
 
     def messages(self, paint: Paint) -> str:
-        from tpudeploy.features.benchmark.operating_view import recommendation as view
-
-        return view(self.recommendation, self.engine, paint)
+        return recommendation_view(self.recommendation, self.engine, paint)
 
     def __str__(self) -> str:
-        from tpudeploy.text.paint import Paint
-
         return f"{self.messages(Paint())}\n{self.as_text(Paint())}".rstrip()
 
 
@@ -96,8 +95,6 @@ def recommend(
     `users` are concurrent requests, `context` and `output` tokens of a prompt and of an answer. `ttft_seconds` limits
     the 95th percentile of the time to the first token, `usd_per_month` the cost at list prices; both are positive.
     """
-    from tpudeploy import loading
-
     workload = workload_of(users, context, output, ttft_seconds=ttft_seconds, usd_per_month=usd_per_month)
     pins, runs = workspace.adapters.pins.read(), stored_runs(workspace.adapters).all()
     return recommended(loading.profile(profile), workload, runs, pins, takes_emulated=emulated)
@@ -129,10 +126,6 @@ def recommended(
 
     Raise `errors.ConfigError` as `Profile.load` does, and `errors.UsageError` for a server that completes no prompts.
     """
-    from tpudeploy import loading
-    from tpudeploy.features.benchmark.recommend import recommend as search
-    from tpudeploy.operations.endpoint import require_completions
-
     loaded = loading.judge(profile, pins)
     deployment = loading.sized(loaded, pins)
     require_completions(deployment, "no run and no size model tells how many requests a slice answers")
@@ -150,9 +143,6 @@ def recommended(
 
 def _deployment_with(profile: Checked, settings: Mapping[str, Json], pins: Pins) -> Deployment | str:
     """Return the deployment of the profile with these settings merged on top, or its first error."""
-    from tpudeploy.domain.diagnostics import errors_in
-    from tpudeploy.loading import sized
-
     try:
         return sized(_with_settings(profile, settings), pins)
     except ConfigError as error:
@@ -161,8 +151,6 @@ def _deployment_with(profile: Checked, settings: Mapping[str, Json], pins: Pins)
 
 
 def _with_settings(profile: Checked, settings: Mapping[str, Json]) -> Profile:
-    from tpudeploy.loading import Profile
-
     if not isinstance(profile, Profile):
         raise TypeError("the profile was not loaded from a file or a text")
     return profile.with_settings(settings)
@@ -170,15 +158,11 @@ def _with_settings(profile: Checked, settings: Mapping[str, Json]) -> Profile:
 
 def _profile_for(profile: Checked, choice: Choice, pins: Pins) -> str:
     """Return the whole profile with what is recommended merged on top, each value with its origin."""
-    from tpudeploy.catalog.support import deployment_support
-    from tpudeploy.loading import sized
-    from tpudeploy.views.profile import profile as view
-
     changed = _with_settings(profile, choice.settings)
     deployment = sized(changed, pins)
     sentence = deployment_support(deployment).sentence
     text = f"# {sentence}.\n" if sentence else ""
-    text += view(changed.name, deployment)
+    text += profile_view(changed.name, deployment)
     if choice.basis is Basis.BY_OTHERS:
         text = f"# Measured by others: {choice.source}. Their flags aren't stated.\n{text}"
     if choice.is_emulated:

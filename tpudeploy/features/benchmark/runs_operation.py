@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy.domain.serialization import to_json
+from tpudeploy.features.benchmark.comparison_view import published
+from tpudeploy.features.benchmark.documents import run
+from tpudeploy.features.benchmark.operating import operating_points as points_of
+from tpudeploy.features.benchmark.operating_view import operating as operating_view
+from tpudeploy.features.benchmark.published import published as tables
 from tpudeploy.features.benchmark.recommendation import OperatingPoint
 from tpudeploy.features.benchmark.run import Run
+from tpudeploy.features.benchmark.runfile import dumps
 from tpudeploy.features.benchmark.store import find_run, stored_runs
+from tpudeploy.features.benchmark.view import listed
+from tpudeploy.features.benchmark.view import result as view
 from tpudeploy.operations.declaration import Access, AgentForm, Argument, Operation, flag
 from tpudeploy.results import Result, document, result
-
-if TYPE_CHECKING:
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.schemas.schema_of import CELLS_COUNTED
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -27,15 +35,11 @@ class BenchmarkRun(Result):
     path: str  # the file that keeps it, or its URL
 
     def to_dict(self) -> dict[str, Any]:
-        from tpudeploy.features.benchmark.runfile import dumps
-
         keys: dict[str, Any] = json.loads(dumps(self.run))
         return keys
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.features.benchmark.documents import run
-
         return run()
 
     @classmethod
@@ -43,8 +47,6 @@ class BenchmarkRun(Result):
         return ("format", "id", "subject", "cells")
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.features.benchmark.view import result as view
-
         return "\n" + view(self.run, paint, path=self.path, width=width)
 
 
@@ -70,20 +72,13 @@ class Runs(Result):
         return iter(self.runs)
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.domain.serialization import to_json
-
         return {"runs": [{**to_json(run), "cells": len(run.cells)} for run in self.runs]}
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.schemas.schema_of import CELLS_COUNTED
-
         return document("runs", {"runs": tuple[Run, ...]}, printed_as={Run: CELLS_COUNTED})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.features.benchmark.comparison_view import published
-        from tpudeploy.features.benchmark.view import listed
-
         view = published if self.are_published else listed
         return view(self.runs, paint, width=width)
 
@@ -94,8 +89,6 @@ def benchmark_runs(workspace: Workspace, *, published: bool = False) -> Runs:
     With `published`, list the published tables instead, which `compare` takes by their ids.
     """
     if published:
-        from tpudeploy.features.benchmark.published import published as tables
-
         return Runs(runs=tuple(tables().values()), are_published=True)
     return Runs(runs=tuple(stored_runs(workspace.adapters).all()))
 
@@ -109,8 +102,6 @@ class OperatingPoints(Result):
     points: Mapping[tuple[int | None, int | None], Sequence[OperatingPoint]]
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.domain.serialization import to_json
-
         loads = [
             {"context_tokens": context, "output_tokens": output, "points": [to_json(point) for point in points]}
             for (context, output), points in self.points.items()
@@ -123,15 +114,11 @@ class OperatingPoints(Result):
         return document("operating", {"emulated": bool, "run": str, "loads": [load]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.features.benchmark.operating_view import operating as view
-
-        return view(self.run, self.points, paint)
+        return operating_view(self.run, self.points, paint)
 
 
 def operating_points(workspace: Workspace, run_id: str) -> OperatingPoints:
     """Show where a run is fastest, cheapest and balanced, for each load. Raise `errors.UsageError` for no such run."""
-    from tpudeploy.features.benchmark.operating import operating_points as points_of
-
     run = find_run(workspace.adapters, run_id)
     return OperatingPoints(run=run, points=points_of(run))
 

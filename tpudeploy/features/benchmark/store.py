@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from tpudeploy.adapters import records
 from tpudeploy.features.benchmark import runfile
 from tpudeploy.features.benchmark.published import published
 from tpudeploy.features.benchmark.run import Cell, Run
-
-if TYPE_CHECKING:
-    from tpudeploy.ports import RecordStore
-    from tpudeploy.wiring import Adapters
+from tpudeploy.ports import RecordStore
+from tpudeploy.wiring import Adapters
 
 
 def stored_runs(adapters: Adapters, prove: Callable[[], None] = lambda: None) -> StoredRuns:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from tpudeploy.domain import exits
 from tpudeploy.features.benchmark.store import stored_runs
-from tpudeploy.features.benchmark.trend import FEWEST, TrendRow
+from tpudeploy.features.benchmark.trend import FEWEST, TrendRow, earlier_runs, trend
 from tpudeploy.operations.declaration import Access, Argument, Operation
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import EMULATED
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -48,8 +47,6 @@ class BenchmarkTrend(Result):
         return f"{self.deployment} is as fast as in the last {len(self.earlier)} runs."
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.text.words import EMULATED
-
         del width
         head = f"{'':10} {'change':>8}   95 % interval"
         table = [head, *(_line(row, paint) for row in self.rows)] if self.rows else []
@@ -67,8 +64,6 @@ def benchmark_trend(workspace: Workspace, run_id: str) -> BenchmarkTrend:
 
     `run_id` is its id or the beginning of one. Raise `errors.UsageError` for an unknown id, `errors.RunUnreadable`.
     """
-    from tpudeploy.features.benchmark.trend import earlier_runs, trend
-
     store = stored_runs(workspace.adapters)
     run = store.find(run_id)
     earlier = earlier_runs(run, store.all())

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from tpudeploy.cli import options
+from tpudeploy.cli.approval import approve
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.cli.operation_command import add_approval, add_options, show
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.excerpt import describe_diagnostics
+from tpudeploy.features.campaign.live import CampaignLines, CampaignLive
 from tpudeploy.features.campaign.operation import OPERATIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tpudeploy.features.campaign.proposal import CampaignPlan
-    from tpudeploy.features.campaign.service import CampaignListener
-    from tpudeploy.workspace import Workspace
+from tpudeploy.features.campaign.proposal import CampaignPlan
+from tpudeploy.features.campaign.service import CampaignListener
+from tpudeploy.workspace import Workspace
 
 _ROW, _PROPOSE = OPERATIONS["campaign"], OPERATIONS["campaign_propose"]
 VERBS: Mapping[str, str] = {
@@ -76,10 +75,6 @@ def _report(args: argparse.Namespace, context: Context) -> int:
 
 
 def _run(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.cli.approval import approve
-    from tpudeploy.cli.interrupts import stopping_gracefully
-    from tpudeploy.domain.excerpt import describe_diagnostics
-
     terminal = context.terminal
     workspace = context.workspace(lock_timeout=args.lock_timeout)
     proposal = workspace.campaign_propose(args.words[0], retry=args.retry, folder=context.folder)
@@ -108,9 +103,6 @@ def _listening(
     context: Context, workspace: Workspace, plan: CampaignPlan
 ) -> Iterator[tuple[CampaignListener, Callable[[str], None]]]:
     """Return the callbacks of a run: lines or a table on stderr, or JSON lines on stdout."""
-    from tpudeploy.features.campaign.live import CampaignLines, CampaignLive
-    from tpudeploy.features.campaign.service import CampaignListener
-
     terminal = context.terminal
     if terminal.as_json or not terminal.is_drawable:
         lines = CampaignLines(terminal)

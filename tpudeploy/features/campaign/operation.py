@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpudeploy.domain import exits
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.serialization import to_json
+from tpudeploy.features.benchmark.report.article import emulated_note, imported_servers
+from tpudeploy.features.benchmark.report.article_page import article_page
+from tpudeploy.features.benchmark.report.markdown import article_markdown
+from tpudeploy.features.benchmark.store import stored_runs
+from tpudeploy.features.campaign.article import article_sections, article_servers, cell_rows, current_board
+from tpudeploy.features.campaign.measured import Measured
+from tpudeploy.features.campaign.progress import Board, CellProgress
+from tpudeploy.features.campaign.proposal import CampaignPlan
+from tpudeploy.features.campaign.record import CampaignRecord
+from tpudeploy.features.campaign.service import CampaignListener, Campaigns
+from tpudeploy.features.campaign.view import proposal
+from tpudeploy.features.campaign.view import result as view
 from tpudeploy.operations.declaration import (
     Access,
     AgentForm,
@@ -19,15 +33,8 @@ from tpudeploy.operations.declaration import (
 )
 from tpudeploy.operations.written_files import WrittenFiles, write_files
 from tpudeploy.results import Result, document, result
-
-if TYPE_CHECKING:
-    from tpudeploy.features.campaign.measured import Measured
-    from tpudeploy.features.campaign.progress import Board
-    from tpudeploy.features.campaign.proposal import CampaignPlan
-    from tpudeploy.features.campaign.record import CampaignRecord
-    from tpudeploy.features.campaign.service import CampaignListener
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -38,8 +45,6 @@ class CampaignProposal(Result):
     plan: CampaignPlan
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.domain.serialization import to_json
-
         plan = self.plan
         return {
             "name": plan.grid.spec.name,
@@ -72,8 +77,6 @@ class CampaignProposal(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.domain.diagnostics import Diagnostic
-
         lane = {
             **dict.fromkeys(("deployment", "type"), str),
             "chips": int,
@@ -99,8 +102,6 @@ class CampaignProposal(Result):
         return document("campaign_proposal", keys, optional=("chips", "quota"))
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.features.campaign.view import proposal
-
         return proposal(self.plan, paint, width)
 
 
@@ -115,29 +116,20 @@ class CampaignResult(Result):
 
     @property
     def board(self) -> Board:
-        from tpudeploy.features.campaign.article import current_board
-
         return current_board(self.record, self.measured)
 
     @property
     def cells_left(self) -> int:
-        from tpudeploy.features.campaign.progress import CellProgress
-
         return self.board.count(CellProgress.WAITING)
 
     @property
     def exit_code(self) -> int:
-        from tpudeploy.features.campaign.progress import CellProgress
-
         if self.cells_left:
             return exits.CHECK_FAILED
         has_figures = self.board.count(CellProgress.MEASURED, CellProgress.DOUBTED)
         return exits.SUCCESS if has_figures or not self.board.states else exits.ERROR
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.domain.serialization import to_json
-        from tpudeploy.features.campaign.article import cell_rows
-
         record = self.record
         return {
             "name": record.name,
@@ -186,8 +178,6 @@ class CampaignResult(Result):
         return document("campaign", keys)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.features.campaign.view import result as view
-
         runs = (each.run for cells in self.measured.values() for each in cells.values())
         is_emulated = any(run.subject.is_emulated for run in runs)
         return "\n" + view(self.record, self.board, paint, place=self.place, width=width, is_emulated=is_emulated)
@@ -207,8 +197,6 @@ def campaign(
 
     Raise `errors.Interrupted` after `stop`: the slices then run until their ends, and the same call continues.
     """
-    from tpudeploy.features.campaign.service import Campaigns
-
     campaigns = Campaigns(workspace)
     record = campaigns.run(proposal.plan, Path(folder), listener=listener)
     return CampaignResult(
@@ -226,8 +214,6 @@ def campaign_propose(
     Raise `errors.ConfigError` for a grid that cannot be used or whose
     likely cost exceeds its budget, with the line; `errors.UsageError` for a file that cannot be read.
     """
-    from tpudeploy.features.campaign.service import Campaigns
-
     campaigns = Campaigns(workspace)
     return CampaignProposal(plan=campaigns.propose(campaigns.grid(grid, Path(folder)), Path(folder), retry=retry))
 
@@ -237,8 +223,6 @@ def campaign_result(workspace: Workspace, name: str) -> CampaignResult:
 
     `name` is its name or the beginning of it. Raise `errors.UsageError` for an unknown one, `errors.RunUnreadable`.
     """
-    from tpudeploy.features.campaign.service import Campaigns
-
     campaigns = Campaigns(workspace)
     record = campaigns.records.find(name)
     return CampaignResult(
@@ -251,12 +235,6 @@ def campaign_report(workspace: Workspace, name: str, out: str | Path) -> Written
 
     Raise as `campaign_result`, and `errors.UsageError` for a file that cannot be written.
     """
-    from tpudeploy.features.benchmark.report.article import emulated_note, imported_servers
-    from tpudeploy.features.benchmark.report.article_page import article_page
-    from tpudeploy.features.benchmark.report.markdown import article_markdown
-    from tpudeploy.features.benchmark.store import stored_runs
-    from tpudeploy.features.campaign.article import article_sections, article_servers
-
     report, path = campaign_result(workspace, name), Path(out)
     servers = article_servers(report.record, report.measured)
     others = imported_servers(stored_runs(workspace.adapters).all())

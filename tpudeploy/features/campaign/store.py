@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from tpudeploy.adapters import records
 from tpudeploy.domain import errors
 from tpudeploy.features.campaign.record import CampaignRecord
 from tpudeploy.serialization import sealed
-
-if TYPE_CHECKING:
-    from tpudeploy.wiring import Adapters
+from tpudeploy.wiring import Adapters
 
 _FORMAT = "tpudeploy.campaign-record/1"
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.cli import options
-from tpudeploy.cli.context import Context
+from tpudeploy.cli.context import AS_WRITTEN, Context
+from tpudeploy.cli.error_report import report_error
+from tpudeploy.cli.prompts import read_prompt
 from tpudeploy.domain import exits
-from tpudeploy.domain.errors import QueryFailed, UsageError
+from tpudeploy.domain.errors import ConfigError, QueryFailed, UsageError
+from tpudeploy.domain.task import TASKS
 from tpudeploy.features.chat.conversation import Conversation, run_command, temperature_of
+from tpudeploy.loading import Profile
+from tpudeploy.node.serving import served_model
 from tpudeploy.operations import argument_types
-
-if TYPE_CHECKING:
-    from tpudeploy.loading import Profile
+from tpudeploy.text.words import plain
 
 _MOST_TOKENS = 65_536
 _MOST_CHARACTERS = 1_000_000  # of one line
@@ -53,8 +56,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     answer = _answerer(profile, path, args, context)
     conversation = Conversation(system=args.system, temperature=args.temperature)
     if not context.terminal.is_interactive:
-        from tpudeploy.cli.prompts import read_prompt
-
         answer(conversation, read_prompt("-", context))
         return exits.SUCCESS
     context.terminal.data(f"{args.model or profile.model.id}. /help lists commands, Ctrl-D ends.")
@@ -64,8 +65,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _converse(conversation: Conversation, answer: Answer, context: Context) -> None:
     """Answer line by line until the end of input or /exit. An answer that fails doesn't end the conversation."""
-    from tpudeploy.cli.error_report import report_error
-
     while True:
         line = _next_line(context)
         if line is None:
@@ -102,11 +101,6 @@ def _next_line(context: Context) -> str | None:
 
 def _answerer(profile: Profile, path: str, args: argparse.Namespace, context: Context) -> Answer:
     """Return the function that prints the answer to a question as it arrives, and returns the conversation with it."""
-    from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-    from tpudeploy.domain.task import TASKS
-    from tpudeploy.node.serving import served_model
-    from tpudeploy.text.words import plain
-
     workspace, terminal = context.workspace([path]), context.terminal
     deployment = workspace.deployment(profile, script=False)
     if not TASKS[deployment.task.task].completions:
@@ -146,9 +140,6 @@ def _answerer(profile: Profile, path: str, args: argparse.Namespace, context: Co
 
 def _only_profile(context: Context) -> str:
     """Return the profile of this folder whose deployment has an endpoint. Raise `errors.UsageError` unless it's one."""
-    from tpudeploy.cli.context import AS_WRITTEN
-    from tpudeploy.domain.errors import ConfigError
-
     names: list[str] = []
     for path in context.expand_folders(["."]):
         try:

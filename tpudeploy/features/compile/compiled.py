@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from tpudeploy.features.compile import CompiledGraph, program_bytes
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from tpudeploy.text.paint import Paint
+from tpudeploy.text.paint import Paint
 
 _MIB = 2**20
 

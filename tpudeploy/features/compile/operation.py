@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tpudeploy.features.compile.compiled import Compiled
+from tpudeploy.features.compile.service import compile_graphs
+from tpudeploy.features.compile.store import CompiledStore
+from tpudeploy.loading import OneProfile
 from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, CommandForm, Operation, profile
-
-if TYPE_CHECKING:
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.workspace import Workspace
+from tpudeploy.workspace import Workspace
 
 FOLDER = RECORDS = "compiled"
 _HOUR = 3_600.0
@@ -41,9 +40,6 @@ def compile_profile(
     Raise `errors.ConfigError` for `model.config`, `errors.UsageError` without a config or the Python, and
     `errors.QueryFailed` for what the engine refuses.
     """
-    from tpudeploy.features.compile.service import compile_graphs
-    from tpudeploy.features.compile.store import CompiledStore
-
     words = tuple(word for word in only.split(",") if word)
     return compile_graphs(
         profile,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tpudeploy import catalog
+from tpudeploy import catalog, loading
 from tpudeploy.catalog import flags
 from tpudeploy.catalog.engines import DIFFERENCES, numbers
 from tpudeploy.catalog.families import answers
@@ -27,11 +27,9 @@ from tpudeploy.features.compile.compiled import Compiled
 from tpudeploy.features.compile.engine_process import ask, read_row
 from tpudeploy.features.compile.rows import is_the_engines
 from tpudeploy.features.compile.store import CompiledStore
+from tpudeploy.loading import OneProfile
 from tpudeploy.pins import COMMIT
 from tpudeploy.sizing.checks.check import argument
-
-if TYPE_CHECKING:
-    from tpudeploy.loading import OneProfile
 
 # The generations and sizes that the engine was asked about without a chip.
 _CHIPS, _DEVICES = ("v5e", "v6e"), (1, 2, 4, 8)
@@ -213,8 +211,6 @@ def resolve_question(profile: OneProfile, pins: Pins) -> tuple[Deployment, Mappi
 
     `pins` tell more of the engine than the image's name and tag, and have the configs of models that were looked up.
     """
-    from tpudeploy import loading
-
     checked = loading.judge(loading.profile(profile), pins)
     deployment = loading.sized(checked, pins)
     if deployment.engine.kind in DIFFERENCES:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import show
 from tpudeploy.domain.errors import UsageError
-
-if TYPE_CHECKING:
-    from tpudeploy.features.compile.compiled import Compiled
+from tpudeploy.features.compile.compiled import Compiled
+from tpudeploy.features.compile.operation import RECORDS
+from tpudeploy.features.compile.sizing import size_with
+from tpudeploy.features.compile.store import CompiledStore
 
 _MINUTES = 1_800.0
 
@@ -31,7 +31,6 @@ def run(args: argparse.Namespace, context: Context) -> int | None:
         if args.python:
             raise UsageError("--python needs --engine.", hint="Add --engine.")
         return None
-    from tpudeploy.features.compile.sizing import size_with
 
     if args.engine and not args.python:
         raise UsageError("--engine needs --python PATH, a Python that has vllm-tpu.")
@@ -51,8 +50,5 @@ def run(args: argparse.Namespace, context: Context) -> int | None:
 
 
 def _read(args: argparse.Namespace, context: Context) -> Compiled:
-    from tpudeploy.features.compile.operation import RECORDS
-    from tpudeploy.features.compile.store import CompiledStore
-
     shared = context.workspace([args.profile]).adapters.shared_records(RECORDS)
     return CompiledStore(context.folder, shared).read(context.folder / args.compiled)

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpudeploy import loading
+from tpudeploy.catalog import accelerator_type
 from tpudeploy.catalog.families import answers
+from tpudeploy.domain.boots import BootRecord
 from tpudeploy.domain.budget import HbmBudget, Unsized
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import QueryFailed, UsageError
+from tpudeploy.domain.pins import Pins
 from tpudeploy.features.compile import program_bytes
 from tpudeploy.features.compile.compiled import Compiled
 from tpudeploy.features.compile.rows import compact
 from tpudeploy.features.compile.service import arguments, engine_answer
+from tpudeploy.loading import OneProfile
 from tpudeploy.operations.size import Size, predict_size
 from tpudeploy.sizing.budget import compute_budget
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.boots import BootRecord
-    from tpudeploy.domain.deployment import Deployment
-    from tpudeploy.domain.pins import Pins
-    from tpudeploy.loading import OneProfile
 
 
 def size_with(
@@ -106,8 +105,6 @@ def _flags(settings: Mapping[str, Any]) -> str:
 
 def _decode(compiled: Compiled) -> tuple[str, ...]:
     """Return the compiler's own estimate of a decode step, with what it leaves out."""
-    from tpudeploy.catalog import accelerator_type
-
     kind = accelerator_type(compiled.accelerator_type)
     steps = [graph for graph in compiled.graphs if "backbone" in graph.graph and graph.cycles]
     if kind is None or not steps or kind.generation not in _GHZ:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tpudeploy.adapters.files import read_file
 from tpudeploy.adapters.state import disk
@@ -14,9 +13,7 @@ from tpudeploy.domain.errors import QueryFailed, TpudeployError, UsageError
 from tpudeploy.features.compile import CompiledGraph
 from tpudeploy.features.compile.compiled import Compiled
 from tpudeploy.features.compile.engine_process import read_row
-
-if TYPE_CHECKING:
-    from tpudeploy.ports import RecordStore
+from tpudeploy.ports import RecordStore
 
 _FORMAT = "tpudeploy.compiled/1"
 _MOST_BYTES = 16 << 20

@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from tpudeploy.features.cost.comparison import ComparedCosts
+from tpudeploy import loading
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.features.cost import spend, view
+from tpudeploy.features.cost.billing_export import read_export
+from tpudeploy.features.cost.comparison import ComparedCosts, compare
 from tpudeploy.features.cost.spend import Grouping, SpendNotes, SpendRow
+from tpudeploy.loading import Profiles
 from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, some_profiles
+from tpudeploy.reconcile.spend import Billing, Interval, account
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tpudeploy.loading import Profiles
-    from tpudeploy.reconcile.spend import Interval
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 _MOST_BYTES = 256 << 20
 _EMULATED = "On the emulator: nothing is billed. Its slices are in a ledger of their own."
@@ -54,8 +54,6 @@ class Cost(Result):
     emulated: Annotated[bool, "whether all of it ran on the emulator, where nothing is billed"] = False
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.features.cost import view
-
         del width
         if self.compared is not None:
             return view.comparison_text(self.compared)
@@ -83,10 +81,6 @@ def cost(
     Raise `errors.UsageError` for another grouping or a file that is no such export, `errors.StateUnreadable` if the
     ledger cannot be read.
     """
-    from tpudeploy import loading
-    from tpudeploy.features.cost import spend
-    from tpudeploy.reconcile.spend import Billing, account
-
     _check_grouping(group_by)
     chosen = {profile.name for profile in loading.profiles(profiles)}
     now = workspace.adapters.clock.now()
@@ -123,8 +117,6 @@ def _names(every: Iterable[Interval], is_named: Callable[[Interval], bool]) -> t
 
 
 def _check_grouping(group_by: str) -> None:
-    from tpudeploy.domain.errors import UsageError
-
     is_label = group_by.startswith("label:") and group_by != "label:"
     if group_by not in list(Grouping) and not is_label:
         raise UsageError(f"Costs are not added up by `{group_by}`.", hint=f"-group-by takes {_BY}.")
@@ -132,10 +124,6 @@ def _check_grouping(group_by: str) -> None:
 
 def _compared(path: Path, every: Iterable[Interval]) -> ComparedCosts:
     """Return the ledger beside an export. Raise `errors.UsageError` for a file that cannot be read."""
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.features.cost.billing_export import read_export
-    from tpudeploy.features.cost.comparison import compare
-
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise UsageError(f"{path} is larger than {_MOST_BYTES >> 20} MiB.", hint="Select fewer months or projects.")

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain.errors import QueryFailed, UsageError
-
-if TYPE_CHECKING:
-    from tpudeploy.loading import Profile
-    from tpudeploy.workspace import Workspace
+from tpudeploy.domain.task import TASKS
+from tpudeploy.loading import Profile
+from tpudeploy.node.serving import served_model
+from tpudeploy.workspace import Workspace
 
 MOST_BYTES = 128 << 10  # of a question with the conversation before it
 _MOST_MESSAGES, _MOST_TOKENS = 200, 1024
@@ -59,10 +60,6 @@ def stream_answer(
 
     `on_piece` gets each piece of text as it arrives; what it raises ends the request. Raise `errors.TpudeployError`.
     """
-    from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-    from tpudeploy.domain.task import TASKS
-    from tpudeploy.node.serving import served_model
-
     if profile is None:
         hint = "Run `tpudeploy dashboard PROFILE`, or keep its profile in this folder."
         raise UsageError("The dashboard has no profile of this deployment.", hint=hint)

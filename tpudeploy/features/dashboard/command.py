@@ -10,17 +10,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from tpudeploy.cli import documents, options
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.error_report import bug, report_error
+from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import Bug, ConfigError, UsageError
+from tpudeploy.features.dashboard.latest import Documents
+from tpudeploy.features.dashboard.server import DashboardServer
+from tpudeploy.loading import Profile
 from tpudeploy.operations import argument_types
-
-if TYPE_CHECKING:
-    from tpudeploy.loading import Profile
-    from tpudeploy.workspace import Workspace
+from tpudeploy.workspace import Workspace
 
 _PORT = 8787
 _ENDS = "Dashboard stopped."
@@ -40,11 +41,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.cli.error_report import bug, report_error
-    from tpudeploy.cli.interrupts import stopping_gracefully
-    from tpudeploy.features.dashboard.latest import Documents
-    from tpudeploy.features.dashboard.server import DashboardServer
-
     workspace = context.workspace(args.profiles)
     profiles = context.load(args.profiles, args) if args.profiles else _profiles_with_a_state(workspace, args, context)
 

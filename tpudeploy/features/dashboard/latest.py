@@ -7,18 +7,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy.adapters.vllm_metrics import HttpMeter
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import Bug, TpudeployError, UsageError
+from tpudeploy.domain.metrics import EngineFigures
+from tpudeploy.domain.together import together
 from tpudeploy.feature_table import FEATURES
 from tpudeploy.features.dashboard.load_file import LoadFile
 from tpudeploy.features.dashboard.load_history import new_row
-from tpudeploy.loading import name_of
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.deployment import Deployment
-    from tpudeploy.loading import Profile
-    from tpudeploy.workspace import Workspace
+from tpudeploy.loading import Profile, name_of
+from tpudeploy.views.first_request import first_request
+from tpudeploy.workspace import Workspace
 
 # Seconds between two readings: of the slices and servers as `status --watch` has it, of the load, and of a plan.
 LIVE, _LOAD, _PLAN = 10.0, 30.0, 300.0
@@ -135,8 +136,6 @@ class Documents:
 
     def _endpoint(self, name: str) -> Mapping[str, Any] | None:
         """Return the published address of a deployment, and with its profile the lines that call it."""
-        from tpudeploy.views.first_request import first_request
-
         document, profile = self.workspace.endpoint(name), self.profile(name)
         if document is None:
             return None
@@ -162,10 +161,6 @@ class Documents:
 
     def read_load(self) -> None:
         """Read the figures of all servers that answered last, and keep a row of each deployment."""
-        from tpudeploy.adapters.vllm_metrics import HttpMeter
-        from tpudeploy.domain.metrics import EngineFigures
-        from tpudeploy.domain.together import together
-
         adapters = self.workspace.adapters
         servers = list(_servers(self._parts.get("metrics", {})))
         answers = together(adapters.parallelism, lambda server: HttpMeter(has_iap=False).at(server[1]), servers)

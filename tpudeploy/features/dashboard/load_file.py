@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from tpudeploy.adapters.state.disk import Folder
 from tpudeploy.domain.errors import StateError
+from tpudeploy.domain.metrics import EngineFigures
 from tpudeploy.features.dashboard.load_history import DAY, SPANS, LoadRow, series
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tpudeploy.adapters.state.disk import Folder
-    from tpudeploy.domain.metrics import EngineFigures
 
 _KEEP_BYTES = 512 << 10  # the file is replaced by its last lines of so many bytes once it has twice as many
 _MOST_ROWS = 5760  # a day of readings every 15 seconds

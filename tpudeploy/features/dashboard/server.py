@@ -18,10 +18,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
+from tpudeploy.catalog.backends import BACKENDS
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.excerpt import visible
 from tpudeploy.features.dashboard.chat_box import MOST_BYTES, PageQuestion, parse_question, stream_answer
 from tpudeploy.features.dashboard.latest import LIVE, Documents
+from tpudeploy.views.page import render_live, source
 
 LOOPBACK = "127.0.0.1"
 _DATA, _LOAD, _LOGS, _CHAT = "/data", "/load", "/logs?", "/chat"
@@ -189,10 +192,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _page(nonce: str) -> str:
-    from tpudeploy.catalog.backends import BACKENDS
-    from tpudeploy.domain.accelerator import DEFAULT_BACKEND
-    from tpudeploy.views.page import render_live, source
-
     # By their names in a sentence, without that of most slices.
     apis = {backend: row.api for backend, row in BACKENDS.items() if backend is not DEFAULT_BACKEND}
     settings = {"apis": apis, "staleAfter": 3 * LIVE}

@@ -9,21 +9,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from tpudeploy.features.diagnosis.changes import RecentChange
-from tpudeploy.features.diagnosis.examination import ServerExamination
+from tpudeploy import loading
+from tpudeploy.adapters.vllm_metrics import HttpMeter
+from tpudeploy.boot_log.reading import Draft, NoDraft
+from tpudeploy.boot_log.view import explanation
+from tpudeploy.config.profile import Profile
+from tpudeploy.domain.errors import CloudError, UsageError
+from tpudeploy.domain.facts import Unknown
+from tpudeploy.domain.serialization import to_json
+from tpudeploy.engine.metrics import server_figures
+from tpudeploy.features.benchmark.roofline import roofline_of
+from tpudeploy.features.diagnosis.changes import RecentChange, recent_changes
+from tpudeploy.features.diagnosis.examination import ServerExamination, examine
+from tpudeploy.features.diagnosis.runbook import question, runbook
+from tpudeploy.features.diagnosis.view import diagnosis
+from tpudeploy.loading import OneProfile, sized
+from tpudeploy.operations.boot_draft import ask_for_draft, with_draft
 from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, CommandForm, Operation, profile
 from tpudeploy.operations.logs import LogReadings
+from tpudeploy.operations.written_files import write_files
 from tpudeploy.results import Result, document, result
-
-if TYPE_CHECKING:
-    from tpudeploy.boot_log.reading import Draft, NoDraft
-    from tpudeploy.config.profile import Profile
-    from tpudeploy.domain.errors import CloudError
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import some
+from tpudeploy.workspace import Workspace
 
 WINDOW = 30.0  # seconds
 _LOG_KEYS = ("logs", "draft", "no_draft")
@@ -42,8 +52,6 @@ class DeploymentDiagnosis(Result):
     is_draft_expected: bool = False
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.domain.serialization import to_json
-
         own = {name: to_json(getattr(self, name)) for name in ("servers", "changes", "log_error", "runbook")}
         return {**own, **self.readings.values()}
 
@@ -59,9 +67,6 @@ class DeploymentDiagnosis(Result):
         return document("diagnosis", {**keys, **{name: properties[name] for name in _LOG_KEYS}})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.boot_log.view import explanation
-        from tpudeploy.features.diagnosis.view import diagnosis
-
         silent = _of_silent_servers(self.readings, self.servers).readings
         texts = {name: explanation(reading, paint, width=width) for name, reading in silent.items()}
         logs = self.readings.with_headings(texts) if texts else ""
@@ -90,10 +95,6 @@ def diagnose(
 
     Raise as `logs` does, and `errors.UsageError` if neither profile is given.
     """
-    from tpudeploy import loading
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.operations.written_files import write_files
-
     deployment = None if profile is None else loading.profile(profile)
     author = deployment if colleague is None else loading.profile(colleague)
     if author is None:
@@ -149,9 +150,6 @@ class DraftRequest:
 
 
 def _draft(workspace: Workspace, request: DraftRequest) -> Draft | NoDraft | None:
-    from tpudeploy.boot_log.reading import NoDraft
-    from tpudeploy.operations.boot_draft import with_draft
-
     if request.has_problem and request.is_explicit and request.profile is not None:
         return _runbook_draft(workspace, request.profile, request)
     if request.has_failed_start or not request.has_problem:
@@ -161,8 +159,6 @@ def _draft(workspace: Workspace, request: DraftRequest) -> Draft | NoDraft | Non
 
 
 def _runbook(request: DraftRequest, draft: Draft | NoDraft | None, *, at: float) -> str:
-    from tpudeploy.features.diagnosis.runbook import runbook
-
     causes = {
         request.silent.label(name): f"{log.cause.what} {log.cause.remedy}"
         for name, log in request.silent.readings.items()
@@ -181,12 +177,6 @@ def _of_silent_servers(readings: LogReadings, servers: tuple[ServerExamination, 
 
 def _examinations(workspace: Workspace, profile: Profile, window: float) -> tuple[ServerExamination, ...]:
     """Return what two looks at the metrics of each machine say; nothing without a machine."""
-    from tpudeploy.adapters.vllm_metrics import HttpMeter
-    from tpudeploy.domain.facts import Unknown
-    from tpudeploy.engine.metrics import server_figures
-    from tpudeploy.features.benchmark.roofline import roofline_of
-    from tpudeploy.features.diagnosis.examination import examine
-
     adapters = workspace.adapters
     deployment = workspace.deployment(profile, script=False)
     state = adapters.states.read(deployment.name).state
@@ -217,9 +207,6 @@ def _readings(
     workspace: Workspace, profile: Profile | None, texts: Mapping[str, str] | None, *, may_lack: bool
 ) -> tuple[LogReadings, str]:
     """Return what the logs say, and why they cannot be read: of servers that answer, that is no error."""
-    from tpudeploy.domain.errors import CloudError
-    from tpudeploy.text.words import some
-
     errors: list[str] = []
 
     def note(slice_name: str, cause: CloudError) -> None:
@@ -235,18 +222,12 @@ def _readings(
 
 
 def _changes(workspace: Workspace, name: str) -> tuple[RecentChange, ...]:
-    from tpudeploy.features.diagnosis.changes import recent_changes
-
     backend = workspace.adapters.states
     current = backend.read(name).state
     return recent_changes(() if current is None else (current, *backend.earlier(name)))
 
 
 def _runbook_draft(workspace: Workspace, profile: Profile, request: DraftRequest) -> Draft | NoDraft:
-    from tpudeploy.features.diagnosis.runbook import question
-    from tpudeploy.loading import sized
-    from tpudeploy.operations.boot_draft import ask_for_draft
-
     attributes = sized(profile, workspace.adapters.pins.read()).attributes
     spec = profile
     names = {

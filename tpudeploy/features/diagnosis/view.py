@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from tpudeploy.boot_log.reading import Draft, NoDraft
 from tpudeploy.boot_log.view import draft as draft_view
@@ -11,9 +10,7 @@ from tpudeploy.features.diagnosis.changes import RecentChange
 from tpudeploy.features.diagnosis.examination import ServerExamination
 from tpudeploy.features.diagnosis.findings import Weight
 from tpudeploy.text import words
-
-if TYPE_CHECKING:
-    from tpudeploy.text.paint import Paint
+from tpudeploy.text.paint import Paint
 
 _NAMES = {"kv_cache_used": "KV cache used", "ttft_seconds": "TTFT", "tpot_seconds": "TPOT", "queue_seconds": "queue"}
 _INDENT = "    "

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import yaml
+
 from tpudeploy import catalog
 from tpudeploy.domain.deployment import Candidate, Container, Deployment, Provisioning
 from tpudeploy.domain.names import Zone
@@ -44,8 +46,6 @@ def export_gke(deployment: Deployment) -> Export:
 
 
 def _dump(manifest: Mapping[str, Any]) -> str:
-    import yaml
-
     class Dumper(yaml.SafeDumper):
         def ignore_aliases(self, data: object) -> bool:
             """Write a value that occurs twice twice: `*id001` is harder to read."""

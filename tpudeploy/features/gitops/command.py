@@ -27,6 +27,7 @@ from tpudeploy.features.gitops.pipeline_run import PipelineRun
 from tpudeploy.operations import argument_types
 from tpudeploy.views import plan as view
 from tpudeploy.views.drift import never_applied
+from tpudeploy.views.reports import CheckedProfile, as_github
 
 P = TypeVar("P", bound=Plan)
 # Errors after which a later run continues by itself.
@@ -205,8 +206,6 @@ def _profiles(args: argparse.Namespace, context: Context, run: PipelineRun) -> L
 
 def _annotate(context: Context, run: PipelineRun, invalid: Mapping[str, errors.ProfileInvalid]) -> None:
     if invalid and run.pipeline.host is Host.GITHUB:
-        from tpudeploy.views.reports import CheckedProfile, as_github
-
         checked = [CheckedProfile(file=file, diagnostics=error.diagnostics) for file, error in invalid.items()]
         context.terminal.verbatim(as_github(checked))
 

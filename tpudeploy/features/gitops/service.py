@@ -12,6 +12,7 @@ from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import CheckFailed, ConfigError, TpudeployError, Unapproved
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.plan import Action, Goal, Plan, stopped_by
+from tpudeploy.engine.cost_wall import budgets_now
 from tpudeploy.features.gitops import approval, issue, markdown
 from tpudeploy.features.gitops.approval import Marker
 from tpudeploy.features.gitops.comment import Fitted
@@ -54,8 +55,6 @@ def budgets(workspace: Workspace, plan: Plan) -> tuple[BudgetUse, ...]:
 
     Raise as `budgets_now` does.
     """
-    from tpudeploy.engine.cost_wall import budgets_now
-
     deployments = [goal.deployment for goal in plan.goals if goal.deployment is not None]
     return budgets_now(workspace.adapters.states, deployments, workspace.adapters.clock.now(), else_month=True)
 

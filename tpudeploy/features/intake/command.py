@@ -10,15 +10,14 @@ import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tpudeploy.cli import options
+from tpudeploy.cli.commands.init import write_new
 from tpudeploy.cli.context import Context
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
-
-if TYPE_CHECKING:
-    from tpudeploy.features.intake.operation import DraftedProfile
+from tpudeploy.features.intake.operation import DraftedProfile
+from tpudeploy.operations.schemas import schema_text
 
 _SCHEMA = "profile.schema.json"
 
@@ -63,9 +62,6 @@ def run(args: argparse.Namespace, context: Context) -> int | None:
 
 def write(drafted: DraftedProfile, name: str | None, context: Context) -> Path:
     """Write a profile, and its schema beside it. Raise `errors.UsageError` for a file that exists."""
-    from tpudeploy.cli.commands.init import write_new
-    from tpudeploy.operations.schemas import schema_text
-
     path = context.folder / (name or f"{drafted.name}.yaml")
     if not write_new(path, drafted.profile, context):
         raise UsageError(f"{path} exists.", hint="Name another file; yours is not overwritten.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tpudeploy import catalog
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.config.nodes import MapNode, Node, ScalarNode
 from tpudeploy.features.intake import tree
@@ -251,8 +252,6 @@ def _affinity(pod: Node) -> dict[str, str]:
 
 
 def _topology_of(generation: str, chips: int | None) -> str:
-    from tpudeploy import catalog
-
     return next((kind.topology for kind in catalog.types_of(generation) if kind.chips == (chips or 1)), "")
 
 

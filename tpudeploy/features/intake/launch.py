@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -243,8 +244,6 @@ def _texts_in(words: Sequence[Word]) -> Iterator[Word]:
         (n for n, word in enumerate(words) if n and (is_run(words[n:]) or engine_words(words[n:]) is not None)), 0
     )
     if begin and _MARKS.search(rest):
-        import shlex
-
         tail = words[begin:]
         yield Word(text=shlex.join(word.text for word in tail), start=tail[0].start, end=tail[-1].end)
 

@@ -6,11 +6,12 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
+from tpudeploy import catalog
 from tpudeploy.features.intake.docker_run import ContainerOptions, mount_of
 from tpudeploy.features.intake.draft import ProfileDraft
 from tpudeploy.features.intake.engine_args import why_unknown
 from tpudeploy.features.intake.launch import GcloudSlice, Launch, find_launches
-from tpudeploy.features.intake.shell import Word
+from tpudeploy.features.intake.shell import Word, read_commands
 from tpudeploy.features.intake.source import Note, Stop
 
 _STARTED = "tpudeploy starts the container with the machine's network and its TPUs, and keeps it running"
@@ -165,8 +166,6 @@ def _variables(container: ContainerOptions) -> dict[str, Word]:
 
 def take_arguments_variable(draft: ProfileDraft, variables: Mapping[str, str]) -> bool:
     """Take the words of the engine from a variable, as images have it whose entrypoint reads one: VLLM_ARGS."""
-    from tpudeploy.features.intake.shell import read_commands
-
     for name, text in variables.items():
         if name.endswith("ARGS") and "--model" in text:
             commands = read_commands(text)
@@ -259,8 +258,6 @@ def _take_placement(draft: ProfileDraft, request: GcloudSlice) -> None:
 
 def set_topology(draft: ProfileDraft, generation: str, topology: str, **place: int) -> None:
     """Take a slice by generation and topology. Raise Stop where the catalogue has none."""
-    from tpudeploy import catalog
-
     if draft.is_type_given:
         return
     kind = catalog.type_of_topology(generation, topology)

@@ -9,18 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from tpudeploy.features.intake.source import Fate, sentences_by_fate
+from tpudeploy.adapters import assets
+from tpudeploy.adapters.files import is_inside, read_file
+from tpudeploy.adapters.project import absolute
+from tpudeploy.catalog import choice_hint
+from tpudeploy.cli.new_profile import with_limits
+from tpudeploy.config.reader import MAX_BYTES
+from tpudeploy.config.source import Source
+from tpudeploy.config.withhold import without_text
+from tpudeploy.domain.errors import ConfigError, UsageError
+from tpudeploy.features.intake.draft import ProfileDraft
+from tpudeploy.features.intake.model import profile_of_model
+from tpudeploy.features.intake.read import COMMAND, read_command
+from tpudeploy.features.intake.read import read_file as read_source
+from tpudeploy.features.intake.settle import settle
+from tpudeploy.features.intake.source import Fate, Stop, sentences_by_fate, stopped
+from tpudeploy.loading import Profile
 from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from tpudeploy.config.source import Source
-    from tpudeploy.domain.errors import ConfigError
-    from tpudeploy.features.intake.draft import ProfileDraft
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 
 @result
@@ -66,12 +76,6 @@ def draft_profile(
     Raise `errors.ConfigError` with the place where reading stopped, and its line if the file is inside the project;
     `errors.UsageError` if nothing is named.
     """
-    from tpudeploy.adapters.files import is_inside
-    from tpudeploy.domain.errors import ConfigError, UsageError
-    from tpudeploy.features.intake.model import profile_of_model
-    from tpudeploy.features.intake.read import COMMAND, read_command
-    from tpudeploy.features.intake.read import read_file as read_source
-
     if shipped:
         if command or file is not None or model or type:
             raise UsageError("A shipped profile is copied as it is.", hint="Leave the others out, and edit the copy.")
@@ -96,9 +100,6 @@ def draft_profile(
 
 
 def _draft_of(origin: str, read: Callable[[], tuple[ProfileDraft, Source]], model: str) -> DraftedProfile:
-    from tpudeploy.features.intake.settle import settle
-    from tpudeploy.features.intake.source import Stop, stopped
-
     draft, source = read()
     try:
         return _drafted(settle(draft, origin, model_id=model))
@@ -108,12 +109,6 @@ def _draft_of(origin: str, read: Callable[[], tuple[ProfileDraft, Source]], mode
 
 def _shipped(name: str) -> DraftedProfile:
     """Return a profile that comes with tpudeploy. Raise `errors.UsageError` for an unknown name."""
-    from tpudeploy.adapters import assets
-    from tpudeploy.catalog import choice_hint
-    from tpudeploy.cli.new_profile import with_limits
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.loading import Profile
-
     texts = assets.profiles()
     if name not in texts:
         raise UsageError(f"There is no shipped profile `{name}`.", hint=choice_hint(name, texts))
@@ -126,10 +121,6 @@ def _shipped(name: str) -> DraftedProfile:
 
 def _without_quotes(error: ConfigError, path: Path) -> ConfigError:
     """Return an error about a file outside the project without its lines; where a link leads there, only the places."""
-    from tpudeploy.adapters.project import absolute
-    from tpudeploy.config.withhold import without_text
-    from tpudeploy.domain.errors import ConfigError
-
     places = [
         replace(each, location=each.location and replace(each.location, file=str(path), text=""))
         for each in error.diagnostics
@@ -151,10 +142,6 @@ def _drafted(settled: Any) -> DraftedProfile:
 
 
 def _content(path: Path, name: str) -> bytes:
-    from tpudeploy.adapters.files import read_file
-    from tpudeploy.config.reader import MAX_BYTES
-    from tpudeploy.domain.errors import UsageError
-
     try:
         return read_file(path, MAX_BYTES)
     except FileNotFoundError as cause:

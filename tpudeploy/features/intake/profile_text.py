@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import yaml
+
 from tpudeploy.cli.new_profile import with_end
 from tpudeploy.features.intake.source import Note, sentences_by_fate
 
@@ -56,8 +58,6 @@ def _section(path: Path, value: Mapping[str, Any], comments: Mapping[Path, str])
 
 def as_value(value: Any) -> str:
     """Return a value as one line of YAML."""
-    import yaml
-
     if "\n" in repr(value).replace("\\n", "\n"):
         return json.dumps(_escaped(value), ensure_ascii=False)  # JSON is YAML, on one line
     text = yaml.safe_dump(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 
+from tpudeploy import catalog
+from tpudeploy.catalog import type_names
 from tpudeploy.config.nodes import MapNode
 from tpudeploy.config.reader import MAX_BYTES
 from tpudeploy.config.source import Source, decode
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.errors import ConfigError, UsageError
 from tpudeploy.features.intake import tree
 from tpudeploy.features.intake.compose_file import take_compose
 from tpudeploy.features.intake.draft import ProfileDraft
@@ -61,10 +65,6 @@ def _draft(source: Source, type_name: str) -> ProfileDraft:
 
 def named_type(name: str) -> AcceleratorType:
     """Return the slice type of a name. Raise UsageError for one that is not in the catalogue."""
-    from tpudeploy import catalog
-    from tpudeploy.catalog import type_names
-    from tpudeploy.domain.errors import UsageError
-
     kind = catalog.accelerator_type(name)
     if kind is None:
         wrong = type_names.problem_of(name, label=f"`{name}`")
@@ -83,8 +83,6 @@ def _checked(name: str, content: bytes) -> Source:
 
 def _has_no_mapping(name: str, text: str) -> bool:
     """Return whether a file without an ending that tells is a script and not YAML."""
-    from tpudeploy.domain.errors import ConfigError
-
     try:
         return not any(_kind(document.root) for document in tree.documents(name, text))
     except ConfigError:
@@ -131,8 +129,6 @@ def _take_yaml(draft: ProfileDraft, name: str, text: str) -> None:
 
 
 def _take_cloud_init(draft: ProfileDraft, root: MapNode) -> None:
-    import shlex
-
     lines = [tree.text(item, "content") for item in tree.items(root, "write_files")]
     lines += [tree.text(item) or shlex.join(tree.texts(item)) for item in tree.items(root, "runcmd")]
     draft.model_at = root.at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from tpudeploy import catalog
 from tpudeploy.config.nodes import ListNode, MapNode, Node, ScalarNode
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.features.intake import tree
@@ -276,8 +277,6 @@ def take_accelerator(draft: ProfileDraft, name: str, node: Node | None) -> None:
 
 
 def take_zones(draft: ProfileDraft, zones: list[str], *regions: str) -> None:
-    from tpudeploy import catalog
-
     choices = [zone for zone in zones if zone] or [
         zone for region in regions for zone in catalog.zones_of_region(region)
     ]

@@ -10,18 +10,17 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tpudeploy.adapters.files import read_file
 from tpudeploy.cli import options
+from tpudeploy.cli.commands import apply
 from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.cli.operation_command import add_approval, add_argument
 from tpudeploy.config.reader import MAX_BYTES
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.features.intake.command import write
+from tpudeploy.features.intake.operation import DraftedProfile
 from tpudeploy.operations.apply import OPERATION as APPLY
-
-if TYPE_CHECKING:
-    from tpudeploy.features.intake.operation import DraftedProfile
 
 _ASKED = ("wait", "timeout", "max_cost")  # the options of `apply` for a deployment that is new
 
@@ -41,8 +40,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.cli.commands import apply
-
     if args.model.endswith((".yaml", ".yml")):
         hint = "`tpudeploy apply PROFILE` creates or updates a deployment, and waits until it serves."
         raise UsageError(f"`up` takes a model id, and `{args.model}` is a file.", hint=hint)
@@ -59,8 +56,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _profile_file(drafted: DraftedProfile, name: str | None, context: Context) -> Path:
     """Return the file with the profile: a new one, or that of an earlier `up`, as long as it is unchanged."""
-    from tpudeploy.features.intake.command import write
-
     path = context.folder / (name or f"{drafted.name}.yaml")
     if not path.exists():
         return write(drafted, name, context)

@@ -11,16 +11,21 @@ import argparse
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tpudeploy.adapters.files import read_file
+from tpudeploy.adapters.state import disk
+from tpudeploy.catalog import releases
+from tpudeploy.catalog.releases import ENGINE
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
-from tpudeploy.domain import exits
+from tpudeploy.domain import exits, strict_json
+from tpudeploy.domain.errors import QueryFailed, StateError, UsageError
+from tpudeploy.features.learn import engine_python, models, programs, release_file
+from tpudeploy.features.learn.draws import draws
+from tpudeploy.features.learn.models import Weights
+from tpudeploy.features.learn.release_file import Document
 from tpudeploy.operations import argument_types
-
-if TYPE_CHECKING:
-    from tpudeploy.features.learn.models import Weights
-    from tpudeploy.features.learn.release_file import Document
 
 _TIMEOUT = 1_800.0
 _MOST_LISTED = 20
@@ -64,8 +69,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.features.learn import engine_python, release_file
-
     terminal = context.terminal
     terminal.talk(f"Reading the engine of {args.python}, which takes minutes.")
     answer = engine_python.run(args.python, ["tables"], seconds=args.timeout, most=release_file.MOST_BYTES)
@@ -92,10 +95,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _write_programs(document: Document, args: argparse.Namespace, context: Context) -> None:
-    from tpudeploy.catalog.releases import ENGINE
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.features.learn import programs
-
     libtpu = document["packages"].get("libtpu")
     if args.out is None or not isinstance(libtpu, str):
         raise UsageError("`-programs` needs -out, and an environment with libtpu.")
@@ -113,10 +112,6 @@ def _weigh(document: Document, args: argparse.Namespace, context: Context) -> We
     """Return what the loader makes of the models of -models, and say it; None without them."""
     if args.models is None:
         return None
-    from tpudeploy.adapters.files import read_file
-    from tpudeploy.catalog.releases import ENGINE
-    from tpudeploy.domain.errors import UsageError
-    from tpudeploy.features.learn import models, release_file
 
     if document["engine"] != ENGINE:
         raise UsageError(f"{args.python} has {document['engine']} {document['release']}, whose loader is not asked.")
@@ -136,20 +131,13 @@ def _weigh(document: Document, args: argparse.Namespace, context: Context) -> We
 
 def _same(document: Document) -> Mapping[str, Any] | None:
     """Return the shipped file of this release, or None."""
-    from tpudeploy.catalog import releases
-
     return releases.find(document["release"])
 
 
 def _with_removed(document: Document, args: argparse.Namespace, context: Context) -> Document:
     """Return the document with the names that are gone, from -older, or from the newest older release of ours."""
-    from tpudeploy.catalog import releases
-    from tpudeploy.features.learn import release_file
-
     version, same = document["release"], _same(document)
     if args.older is not None:
-        from tpudeploy.adapters.files import read_file
-
         older: Any = release_file.parse(read_file(context.folder / args.older, release_file.MOST_BYTES))
     else:
         older = next(filter(None, map(releases.find, release_file.earlier(version))), None) or same
@@ -164,9 +152,6 @@ def _counts(document: Document) -> str:
 
 def _prove(document: Document, args: argparse.Namespace, context: Context) -> dict[str, list[str]]:
     """Return the differences by kind of draw, and say them."""
-    from tpudeploy.features.learn import release_file
-    from tpudeploy.features.learn.draws import draws
-
     sample = list(draws(document, args.prove, args.seed))
     answers = _answers([draw.line() for draw in sample], args)
     counts = Counter(draw.kind for draw in sample)
@@ -184,10 +169,6 @@ def _prove(document: Document, args: argparse.Namespace, context: Context) -> di
 
 def _answers(questions: list[str], args: argparse.Namespace) -> list[Any]:
     """Return the engine's answer to each line. Raise `errors.QueryFailed` where it gives another number of them."""
-    from tpudeploy.domain import strict_json
-    from tpudeploy.domain.errors import QueryFailed
-    from tpudeploy.features.learn import engine_python, release_file
-
     lines = "".join(f"{question}\n" for question in questions)
     text = engine_python.run(args.python, ["answers"], lines=lines, seconds=args.timeout, most=release_file.MOST_BYTES)
     try:
@@ -215,9 +196,6 @@ def _summary(
 
 
 def _write(path: Path, text: str, context: Context) -> None:
-    from tpudeploy.adapters.state import disk
-    from tpudeploy.domain.errors import StateError, UsageError
-
     try:
         disk.replace(path, text, here=context.folder)
     except StateError as cause:

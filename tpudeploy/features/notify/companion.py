@@ -12,10 +12,10 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tpudeploy.config.rules.notify import target_problem
 from tpudeploy.domain import errors, events
+from tpudeploy.domain.plan import Goal, Plan
 from tpudeploy.domain.state import State
 from tpudeploy.engine.cost_wall import budgets_now
 from tpudeploy.features.notify import notice as notices
@@ -23,11 +23,8 @@ from tpudeploy.features.notify import outbox as boxes
 from tpudeploy.features.notify.delivery import KEY, NotDelivered, Recipient, deliver
 from tpudeploy.features.notify.notice import Notice
 from tpudeploy.features.notify.outbox import Delivery, Outbox
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.plan import Goal, Plan
-    from tpudeploy.ports import World
-    from tpudeploy.wiring import Adapters
+from tpudeploy.ports import World
+from tpudeploy.wiring import Adapters
 
 OPERATORS = "TPUDEPLOY_NOTIFY"  # targets of whoever runs it, one a line
 _LOCK = "_outbox"  # no deployment has such a name

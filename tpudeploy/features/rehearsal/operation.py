@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from tpudeploy.domain import exits
-from tpudeploy.features.rehearsal import FactFinding, FactVerdict
+from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.events import Event
+from tpudeploy.features.rehearsal import FactFinding, FactVerdict, view
 from tpudeploy.features.rehearsal.budget import Step
 from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, ArgumentKind, CommandForm, Operation, flag
 from tpudeploy.results import Result, result
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.events import Event
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 _FOLDER = "rehearsal"
 
@@ -42,8 +41,6 @@ class Rehearsal(Result):
         return exits.CHECK_FAILED if is_other else exits.SUCCESS
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.features.rehearsal import view
-
         del width
         if not self.folder:
             return view.proposal(self.steps, project=self.project, ceiling=self.ceiling, paint=paint)
@@ -70,7 +67,6 @@ def rehearse(
     Raise `errors.ConfigError` without a project, `errors.StateLocked` if another rehearsal runs in this folder,
     `errors.Interrupted` if it is stopped, `errors.CloudError` if what it requested cannot be deleted.
     """
-    from tpudeploy.domain.errors import ConfigError
     from tpudeploy.features.rehearsal.run import RehearsalRun, choose_steps
 
     project = workspace.adapters.project()

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.state import disk
@@ -17,12 +17,13 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.availability import Pair, Standing
 from tpudeploy.domain.deployment import Place, Provisioning
-from tpudeploy.domain.events import PhaseChanged
+from tpudeploy.domain.events import Event, PhaseChanged
 from tpudeploy.domain.lock import Lease
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.report import Wait
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.slices import Phase, SliceRef
+from tpudeploy.domain.state import Attempt
 from tpudeploy.features.rehearsal import FactFinding, FactVerdict, compare, not_seen, view
 from tpudeploy.features.rehearsal import reads as rehearsal_reads
 from tpudeploy.features.rehearsal import slice as rehearsal_slice
@@ -34,11 +35,7 @@ from tpudeploy.features.rehearsal.requests import WaitingRequest
 from tpudeploy.features.rehearsal.slice import RunningInstance
 from tpudeploy.features.rehearsal.use import NAME, SliceUse, profile, raise_interrupt
 from tpudeploy.text.paint import Paint
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.events import Event
-    from tpudeploy.domain.state import Attempt
-    from tpudeploy.workspace import Workspace
+from tpudeploy.workspace import Workspace
 
 _FORMAT = "tpudeploy.features.rehearsal-journal/1"
 _SHORTEST_SECRET = 6

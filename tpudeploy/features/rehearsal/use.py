@@ -6,20 +6,18 @@ No slice is requested here, whatever becomes of this one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpudeploy.domain import errors
+from tpudeploy.domain.events import Event
 from tpudeploy.domain.report import Wait
 from tpudeploy.domain.slices import BootPhase, Phase, SliceRef
 from tpudeploy.features.rehearsal import FactFinding, FactVerdict, compare, not_seen
 from tpudeploy.features.rehearsal.budget import DISK_GIB, Step
 from tpudeploy.features.rehearsal.facts import RehearsalStage
 from tpudeploy.loading import Profile
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.events import Event
-    from tpudeploy.plans import Report
-    from tpudeploy.workspace import Workspace
+from tpudeploy.plans import Report
+from tpudeploy.workspace import Workspace
 
 NAME = "rehearsal"
 _POLL = 15.0

@@ -7,20 +7,26 @@ you send it. Nothing is sent. What can't be read is in the archive as the error.
 from __future__ import annotations
 
 import io
+import json
+import platform
 import re
+import sys
 import tarfile
 from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tpudeploy import loading
+from tpudeploy.adapters.state.disk import Folder
+from tpudeploy.boot_log.export import redact
+from tpudeploy.config.profile import Profile
 from tpudeploy.domain.errors import TpudeployError, UsageError
+from tpudeploy.features.support.addresses import without_addresses
+from tpudeploy.loading import OneProfile
 from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, flag, profile
 from tpudeploy.operations.written_files import WrittenFiles
-
-if TYPE_CHECKING:
-    from tpudeploy.config.profile import Profile
-    from tpudeploy.loading import OneProfile
-    from tpudeploy.workspace import Workspace
+from tpudeploy.version import VERSION
+from tpudeploy.workspace import Workspace
 
 _MOST = 2 << 20  # characters of one file; of a longer text, the end
 _LONG = 6  # characters; a shorter value of a variable is replaced only beside its name
@@ -43,9 +49,6 @@ def support_bundle(
 
     Raise `errors.UsageError` if the file exists or can't be written, `errors.ConfigError` for an invalid profile.
     """
-    from tpudeploy import loading
-    from tpudeploy.adapters.state.disk import Folder
-
     loaded = loading.profile(profile)
     name = loaded.name
     here = workspace.adapters.folder
@@ -67,8 +70,6 @@ def support_bundle(
 
 def _readers(workspace: Workspace, profile: Profile) -> Mapping[str, Callable[[], str]]:
     """Return what reads each file of the archive."""
-    import json
-
     name = profile.name
 
     def document(value: Mapping[str, object]) -> str:
@@ -98,12 +99,6 @@ def _text_of(read: Callable[[], str]) -> str:
 
 
 def _versions() -> str:
-    import platform
-    import sys
-    from importlib.metadata import PackageNotFoundError, version
-
-    from tpudeploy.version import VERSION
-
     lines = [f"tpudeploy {VERSION}", f"Python {sys.version.split()[0]}", platform.system()]
     for package in ("google-api-python-client", "google-cloud-tpu", "jinja2", "pyyaml", "requests"):
         try:
@@ -138,9 +133,6 @@ def _operators(texts: Mapping[str, str]) -> dict[str, str]:
 
 def redacted(texts: Mapping[str, str], names: Mapping[str, str], variables: Iterable[str] = ()) -> dict[str, str]:
     """Return the texts as they may be sent. `variables` are the names of the server's own."""
-    from tpudeploy.boot_log.export import redact
-    from tpudeploy.features.support.addresses import without_addresses
-
     of_state = "|".join(map(re.escape, re.findall(r'"serving\.env\.([^"]+)":', texts.get("state.json", "")))) or "(?!)"
     own = "|".join([*map(re.escape, variables), of_state])
     beside_name = re.compile(

@@ -8,20 +8,21 @@ twice; at the end the deployment serves as its profile says, or is deleted if it
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from tpudeploy.cli.approval import approve
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.cli.operation_command import add_arguments, prepare, show
+from tpudeploy.domain import events
 from tpudeploy.domain.errors import Interrupted
+from tpudeploy.domain.events import Event
 from tpudeploy.features.benchmark.cell_rows import CellRows
+from tpudeploy.features.tune import view
 from tpudeploy.features.tune.operation import OPERATIONS
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.events import Event
-    from tpudeploy.features.tune.search import TuneStep
-    from tpudeploy.features.tune.tuning import Tuning
+from tpudeploy.features.tune.search import TuneStep
+from tpudeploy.features.tune.service import TuneListener, Tunings
+from tpudeploy.features.tune.tuning import Tuning
+from tpudeploy.views.events import line
 
 _TUNE = OPERATIONS["tune"]
 _INTERRUPTED = "Interrupted: all complete measurements are kept. The deployment is brought back next."
@@ -33,8 +34,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.features.tune.service import TuneListener, Tunings
-
     terminal = context.terminal
     call = prepare(_TUNE, args, context)
     workspace, values = call.opened, call.values
@@ -79,14 +78,9 @@ class TuneRows:
         self.cells = CellRows(context.terminal)
 
     def step(self, tuning: Tuning, step: TuneStep) -> None:
-        from tpudeploy.features.tune import view
-
         self.cells.talk("\n" + view.step(tuning, step, self._terminal.paint))
 
     def event(self, event: Event) -> None:
-        from tpudeploy.domain import events
-        from tpudeploy.views.events import line
-
         text = line(event, self._terminal.paint)
         if isinstance(event, events.ChangeFailed | events.Warned | events.LockWaiting):
             self.cells.talk(text)

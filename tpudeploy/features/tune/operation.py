@@ -7,11 +7,24 @@ with the profile by measurements of its own. The same command continues a tuning
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
+from tpudeploy import loading
 from tpudeploy.domain import exits
+from tpudeploy.domain.events import Event
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.features.benchmark.bench_operation import Cells, Grid, SweepOptions
+from tpudeploy.features.benchmark.comparison import Measure
+from tpudeploy.features.tune import view
+from tpudeploy.features.tune.overlay import overlay
+from tpudeploy.features.tune.search import Axis, RaceEvidence, Trial
+from tpudeploy.features.tune.service import TuneListener, TuneRequest, Tunings
+from tpudeploy.features.tune.space import DroppedAxis
+from tpudeploy.features.tune.tuning import TuneLimits, Tuning, cost_usd
+from tpudeploy.features.tune.view import markdown
+from tpudeploy.loading import OneProfile, Profile
 from tpudeploy.operations.arguments import Agents, AProfile, Arg, Count, Group, Seconds, Usd
 from tpudeploy.operations.bridge import rows
 from tpudeploy.operations.declaration import (
@@ -21,16 +34,10 @@ from tpudeploy.operations.declaration import (
     Argument,
     Operation,
 )
+from tpudeploy.operations.written_files import write_files
 from tpudeploy.results import Result, document, result
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.events import Event
-    from tpudeploy.features.benchmark.comparison import Measure
-    from tpudeploy.features.tune.service import TuneListener, TuneRequest, Tunings
-    from tpudeploy.features.tune.tuning import Tuning
-    from tpudeploy.loading import OneProfile, Profile
-    from tpudeploy.text.paint import Paint
-    from tpudeploy.workspace import Workspace
+from tpudeploy.text.paint import Paint
+from tpudeploy.workspace import Workspace
 
 GRID = Grid(concurrency=(64,), context=(1024,), output=(128,))
 Objective: TypeAlias = Literal["tokens-per-usd", "output", "ttft", "tpot"]
@@ -47,15 +54,11 @@ class Tuned(Result):
     @property
     def overlay(self) -> str:
         """The settings to use, as YAML with comments."""
-        from tpudeploy.features.tune.overlay import overlay
-
         return overlay(self.tuning)
 
     @property
     def markdown(self) -> str:
         """The body of a pull request."""
-        from tpudeploy.features.tune.view import markdown
-
         return markdown(self.tuning, self.overlay)
 
     @property
@@ -63,9 +66,6 @@ class Tuned(Result):
         return exits.SUCCESS
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.domain.serialization import to_json
-        from tpudeploy.features.tune.tuning import cost_usd
-
         tuning, verdict = self.tuning, self.tuning.verdict
         effect = None if verdict is None else verdict.effect
         return {
@@ -93,9 +93,6 @@ class Tuned(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.features.tune.search import Axis, RaceEvidence, Trial
-        from tpudeploy.features.tune.space import DroppedAxis
-
         keys = {
             **dict.fromkeys(("id", "deployment", "by", "overlay"), str),
             "finding": {
@@ -124,8 +121,6 @@ class Tuned(Result):
         return document("tune", keys)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.features.tune import view
-
         if self.tuning.verdict is None:
             return view.proposal(self.tuning, paint)
         return view.result(self.tuning, paint, path=str(self.path), width=width)
@@ -194,10 +189,6 @@ def tune(
     Raise `errors.UsageError` where nothing can be tuned, `errors.CheckFailed` for a profile that cannot start, and as
     `apply` and `bench` do.
     """
-    from dataclasses import replace
-
-    from tpudeploy.features.tune.service import TuneListener
-
     tunings, base, request = prepared(
         workspace,
         profile,
@@ -224,8 +215,6 @@ def tune_result(workspace: Workspace, tune_id: str) -> Tuned:
 
     `tune_id` is its id or the beginning of one. Raise `errors.UsageError` for an unknown id, `errors.RunUnreadable`.
     """
-    from tpudeploy.features.tune.service import Tunings
-
     tunings = Tunings(workspace)
     tuning = tunings.store.find(tune_id)
     return Tuned(tuning=tuning, path=tunings.store.path(tuning))
@@ -243,11 +232,6 @@ def prepared(
     questions: str | None,
     count: int | None,
 ) -> tuple[Tunings, Profile, TuneRequest]:
-    from tpudeploy import loading
-    from tpudeploy.features.benchmark.comparison import Measure
-    from tpudeploy.features.tune.service import TuneRequest, Tunings
-    from tpudeploy.features.tune.tuning import TuneLimits
-
     base = loading.profile(profile)
     if not isinstance(base, loading.Profile):
         raise TypeError("the profile was not loaded from a file or a text")
@@ -264,8 +248,6 @@ def prepared(
 
 
 def _write(workspace: Workspace, tuned: Tuned, out: str | Path | None, pull_request: str | Path | None) -> None:
-    from tpudeploy.operations.written_files import write_files
-
     texts = {out: tuned.overlay, pull_request: tuned.markdown}
     files = {Path(path): text for path, text in texts.items() if path is not None}
     if files:

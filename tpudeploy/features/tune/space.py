@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.features.ab_test.arms import split_values
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.tune.search import Axis, Settings
 from tpudeploy.sizing.serve import ServingAnswer, can_serve
@@ -63,8 +64,6 @@ def axis_of(path: str, values: Iterable[str]) -> Axis:
 
 def written_axes(texts: Iterable[str]) -> tuple[Axis, ...]:
     """Parse PATH=A,B… for each axis. Raise `errors.UsageError`."""
-    from tpudeploy.features.ab_test.arms import split_values
-
     axes = []
     for text in texts:
         path, equals, rest = text.partition("=")
