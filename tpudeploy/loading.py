@@ -216,8 +216,8 @@ def is_untrusted(profile: Checked) -> bool:
 
 
 # One profile or a path is accepted where several profiles are.
-OneProfile: TypeAlias = "Checked | ProfileFile | str | PathLike[str]"
-Profiles: TypeAlias = "OneProfile | Iterable[OneProfile]"
+OneProfile: TypeAlias = Checked | ProfileFile | str | PathLike[str]
+Profiles: TypeAlias = OneProfile | Iterable[OneProfile]
 
 
 def profile(one: OneProfile) -> Checked:

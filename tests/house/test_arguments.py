@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from tpudeploy.cli.parsers import parser_of, verbs_of
 from tpudeploy.config.scalars import MOST_SECONDS
 from tpudeploy.features.chat import command as chat
 from tpudeploy.operations import OPERATIONS, argument_types, operation
-from tpudeploy.operations.declaration import ArgumentKind
+from tpudeploy.operations.arguments import arguments, groups
 
 # The least and the most that each type of an option may return.
 BOUNDS: dict[Callable[[str], Any], tuple[float, float]] = {
@@ -84,19 +86,48 @@ def test_a_command_refuses_it_as_a_usage_error(cli: Open, text: str) -> None:
 
 def test_every_operation_takes_its_durations_by_such_a_type() -> None:
     """A duration that is read as text reaches the work unchecked."""
-    kinds = {
-        ArgumentKind.DURATION,
-        ArgumentKind.SECONDS,
-        ArgumentKind.LATENCY,
-        ArgumentKind.AMOUNT,
-        ArgumentKind.COUNT,
-        ArgumentKind.COUNTS,
-        ArgumentKind.INDEX,
-    }
     for name in OPERATIONS:
         for argument in operation(name).arguments:
-            if argument.metavar in {"TIME", "N", "USD"} and not argument.positional:
-                assert argument.kind in kinds, (name, argument.name)
+            if argument.arg.metavar in {"TIME", "N", "USD"} and not argument.is_positional:
+                assert argument.value is not None, (name, argument.name)
+
+
+# What only a program gives, of every operation and of one: listeners, what the caller has at hand, what the command
+# line asks in its own words.
+OF_PROGRAMS = {
+    *("workspace", "folder", "invalid", "listener"),
+    *("on_event", "on_piece", "on_point", "on_cell", "on_message", "on_unreadable"),
+}
+FOR_ONE_RUN = {"skip_oversubscribed", "slo_ttft", "slo_tpot", "seed"}
+OF_PROGRAMS_HERE: Mapping[str, set[str]] = {
+    "plan": {"attest"},
+    "apply": {"reset", "max_requests"},
+    "logs": {"texts"},
+    "diagnose": {"texts"},
+    "import_slice": {"resource"},
+    "bench_import": {"model", "type", "usd_per_hour"},
+    "import_benchmarks": {"model", "type", "usd_per_hour"},
+    "bench_report": {"out", "profile"},
+    "bench": {"api_key"},
+    "benchmark_trend": {"run_id"},
+    "compare": {"by"},
+    "accuracy": {"api_key"},
+    "ab": {"proposal", "reset"},
+    "ab_propose": {"by", *FOR_ONE_RUN},
+    "campaign": {"proposal"},
+    "campaign_report": {"name", "out"},
+    "tune": {"reset", "driver", "tokenizer", *FOR_ONE_RUN},
+    "support_bundle": {"output"},
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_parameter_of_an_operation_is_an_argument_unless_only_programs_give_it(name: str) -> None:
+    """One whose type is imported for type checkers alone would vanish from the command and the tool."""
+    run = operation(name).run
+    of_groups = {each.name for cls in groups(run).values() for each in fields(cls)}
+    takes = signature(run).parameters.keys() - groups(run).keys() | of_groups
+    assert takes - {each.name for each in arguments(run)} - OF_PROGRAMS == OF_PROGRAMS_HERE.get(name, set())
 
 
 @pytest.mark.parametrize("timeout", [-1, -0.5, math.nan, math.inf, 1e30, "-5s", "9" * 400])

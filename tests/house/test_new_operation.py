@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation
+from tpudeploy.operations.arguments import Arg, Count
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
@@ -36,17 +37,18 @@ class Greeting(Result):
         return " ".join(self.words)
 
 
-def greet(workspace: Workspace, name: str, *, times: int = 1) -> Greeting:
+def greet(
+    workspace: Workspace,
+    name: Annotated[str, Arg("The name.", positional=True)],
+    *,
+    times: Annotated[Count, Arg("How often to say it.")] = 1,
+) -> Greeting:
     """Return a greeting for a name."""
     return Greeting(words=("Hello,", *[name] * times))
 
 
 OPERATION = Operation(
     run=greet,
-    arguments=(
-        Argument(name="name", help="The name.", positional=True, is_required=True),
-        Argument(name="times", help="How often to say it.", kind=ArgumentKind.COUNT, default=1),
-    ),
     results=(Greeting,),
     access=Access.OFFLINE,
     title="Greet",

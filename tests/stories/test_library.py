@@ -7,7 +7,6 @@ import json
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import tpudeploy as td
 from tpudeploy.cli.main import main
 from tpudeploy.emulator import VirtualClock
 from tpudeploy.operations import OPERATIONS, operation
-from tpudeploy.operations.declaration import ArgumentKind
+from tpudeploy.operations.arguments import arguments
 
 RUNS = ("agent-e2b-v6e-1", "agent-e2b-v6e-4")
 G = PROFILE_FILE
@@ -189,8 +188,8 @@ def test_a_profile_is_taken_in_any_form(name: str, place: Place) -> None:
 SEVERAL_TEXTS = [
     (name, argument.name)
     for name in OPERATIONS
-    for argument in operation(name).arguments
-    if argument.kind is ArgumentKind.TEXTS and argument.name in signature(operation(name).run).parameters
+    for argument in arguments(operation(name).run)
+    if argument.is_repeatable
 ]
 REQUIRED: Mapping[str, Mapping[str, Any]] = {
     "plan": {"profiles": G},

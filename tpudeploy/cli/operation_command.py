@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 from tpudeploy.cli import options
 from tpudeploy.cli.approval import approve
@@ -14,22 +14,12 @@ from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import ProfileInvalid
-from tpudeploy.operations import argument_types, operation
-from tpudeploy.operations.arguments import REQUIRED, Declared, NamesProfiles, Value
-from tpudeploy.operations.declaration import PROFILE_KINDS, Argument, ArgumentKind, Operation
+from tpudeploy.operations import operation
+from tpudeploy.operations.arguments import Argument, NamesProfiles
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.results import Result
 from tpudeploy.text.words import plain
 from tpudeploy.workspace import Workspace
-
-_PARSERS: Mapping[ArgumentKind, Callable[[str], Any]] = {
-    ArgumentKind.COUNT: argument_types.count,
-    ArgumentKind.DURATION: argument_types.duration,
-    ArgumentKind.SECONDS: argument_types.seconds,
-    ArgumentKind.LATENCY: argument_types.latency,
-    ArgumentKind.AMOUNT: argument_types.amount,
-    ArgumentKind.COUNTS: argument_types.counts,
-    ArgumentKind.INDEX: argument_types.index,
-}
 
 
 class OperationCommand:
@@ -49,7 +39,7 @@ class OperationCommand:
 def add_arguments(parser: argparse.ArgumentParser, row: Operation) -> None:
     """Add the arguments of an operation, and the options that only its command has."""
     for argument in row.arguments:
-        if argument.command is not None:
+        if argument.arg.command:
             add_argument(parser, argument)
     for name in row.options:
         getattr(options, name)(parser)
@@ -73,87 +63,43 @@ def option_values(row: Operation, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _options(row: Operation) -> list[Argument]:
-    return [a for a in row.arguments if a.command and not a.positional and a.kind not in PROFILE_KINDS]
+    return [each for each in row.arguments if each.arg.command and not each.is_positional]
 
 
-def add_argument(parser: argparse.ArgumentParser, argument: Argument) -> None:
-    if argument.declared is not None:
-        _add_declared(parser, argument.declared)
-        return
-    match argument.kind:
-        case ArgumentKind.PROFILE:
-            options.profile(parser, dest=argument.name, is_required=argument.is_required_option)
-        case ArgumentKind.PROFILES | ArgumentKind.VALID_PROFILES | ArgumentKind.PROFILE_FILES:
-            options.profiles(parser, nargs="+" if argument.is_required else "*")
-        case ArgumentKind.PROFILE_OR_NAME:
-            parser.add_argument(argument.name, metavar="PROFILE | NAME", nargs="?", help=argument.help)
-            options.overlays(parser)
-        case ArgumentKind.PLAN:
-            options.plan_file(parser)
-        case ArgumentKind.FLAG:
-            options.flag(parser, argument.option_name, argument.help, dest=argument.name)
-        case ArgumentKind.SWITCH:
-            options.switch(parser, argument.option_name, argument.help)
-        case ArgumentKind.TEXTS if not argument.positional:
-            names = {"metavar": argument.metavar, "dest": argument.name}
-            option, variable = (
-                f"--{argument.option_name}",
-                "" if argument.command is None else argument.command.variable,
-            )
-            options.several(parser, option, argument.help, variable=variable, **names)
-        case _ if argument.positional:
-            _add_positional(parser, argument)
-        case _:
-            _add_option(parser, argument)
-
-
-def _add_declared(parser: argparse.ArgumentParser, one: Declared) -> None:
+def add_argument(parser: argparse.ArgumentParser, one: Argument) -> None:
     """Add an argument to a command: profiles, a positional, a flag, a switch, a repeatable option, one with a value."""
-    arg, value, profiles = one.arg, one.of(Value), one.of(NamesProfiles)
-    default = None if one.default is REQUIRED else one.default
-    metavar = arg.metavar or (value.metavar if value else None)
-    if profiles is not None and profiles.one:
-        options.profile(parser, dest=one.name, is_required=one.default is REQUIRED)
-    elif profiles is not None:
-        options.profiles(parser, nargs="+" if one.default is REQUIRED else "*")
+    arg, default = one.arg, None if one.is_required else one.default
+    metavar = arg.metavar or (one.value.metavar if one.value else None)
+    if one.profiles is not None:
+        _add_profiles(parser, one, one.profiles)
     elif arg.positional:
         many, optional = ("+", "*") if one.is_several else (None, "?")
-        nargs: Any = many if one.default is REQUIRED else optional
-        parser.add_argument(one.name, metavar=metavar or one.name.upper(), help=arg.help, nargs=nargs, default=default)
-    elif one.type is bool and default:
-        options.switch(parser, one.option, arg.help)
+        more: dict[str, Any] = {"metavar": metavar or one.name.upper(), "choices": one.choices or None}
+        nargs: Any = many if one.is_required else optional
+        parser.add_argument(one.name, help=arg.help, nargs=nargs, default=default, **more)
     elif one.type is bool:
-        options.flag(parser, one.option, arg.help, dest=one.name)
-    elif one.is_several and value is None:
+        add = options.switch if default else options.flag
+        add(parser, one.option, arg.help, dest=one.name)
+    elif one.is_repeatable:
         options.several(parser, f"--{one.option}", arg.help, variable=arg.variable, metavar=metavar, dest=one.name)
     else:
-        more: dict[str, Any] = {"dest": one.name, "metavar": metavar, "default": default}
-        more |= {"choices": get_args(one.type)} if get_origin(one.type) is Literal else {}
-        more |= {"type": value.parse} if value else {}
+        more = {"dest": one.name, "metavar": metavar, "default": default}
+        more |= {"choices": one.choices} if one.choices else {}
+        more |= {"type": one.value.parse} if one.value else {}
         options.option(parser, one.option, arg.help, variable=arg.variable, **more)
 
 
-def _add_positional(parser: argparse.ArgumentParser, argument: Argument) -> None:
-    optional: dict[str, Any] = {} if argument.is_required else {"nargs": "?", "default": argument.default}
-    if argument.kind is ArgumentKind.TEXTS:
-        optional = {"nargs": "+" if argument.is_required else "*"}
-    parser.add_argument(
-        argument.name,
-        metavar=argument.metavar or argument.name.upper(),
-        help=argument.help,
-        choices=argument.choices or None,
-        **optional,
-    )
-
-
-def _add_option(parser: argparse.ArgumentParser, argument: Argument) -> None:
-    more: dict[str, Any] = {"dest": argument.name, "default": argument.default, "metavar": argument.metavar or None}
-    if argument.choices:
-        more["choices"] = argument.choices
-    if argument.kind in _PARSERS:
-        more["type"] = _PARSERS[argument.kind]
-    variable = "" if argument.command is None else argument.command.variable
-    options.option(parser, argument.option_name, argument.help, variable=variable, **more)
+def _add_profiles(parser: argparse.ArgumentParser, one: Argument, which: NamesProfiles) -> None:
+    match which:
+        case NamesProfiles.ONE:
+            options.profile(parser, dest=one.name)
+        case NamesProfiles.ONE_OR_NAME:
+            parser.add_argument(one.name, metavar="PROFILE | NAME", nargs="?", help=one.arg.help)
+            options.overlays(parser)
+        case NamesProfiles.OR_PLAN:
+            options.plan_file(parser)
+        case _:
+            options.profiles(parser, nargs="+" if one.is_required else "*")
 
 
 def run(row: Operation, args: argparse.Namespace, context: Context) -> int:
@@ -224,13 +170,13 @@ def prepare(row: Operation, args: argparse.Namespace, context: Context) -> Opera
     paths: list[str] = []
     invalid: Mapping[str, ProfileInvalid] = {}
     for argument in row.arguments:
-        if argument.command is None:
+        if not argument.arg.command:
             continue
         value = getattr(args, argument.name)
         if _names_profiles(argument, value, context):
             paths = [value] if isinstance(value, str) else value
             value, invalid = _load(argument, paths, args, context)
-        elif argument.kind is ArgumentKind.FILE and value is not None:
+        elif argument.is_file and value is not None:
             value = context.folder / value
         values[argument.name] = value
     if row.takes_invalid:
@@ -249,12 +195,12 @@ def prepare(row: Operation, args: argparse.Namespace, context: Context) -> Opera
 
 def _names_profiles(argument: Argument, value: Any, context: Context) -> bool:
     """Return whether a value names profiles to load, and not a deployment or another text."""
-    match argument.kind:
-        case ArgumentKind.PROFILES | ArgumentKind.VALID_PROFILES:
+    match argument.profiles:
+        case NamesProfiles.SEVERAL | NamesProfiles.EACH_VALID:
             return True
-        case ArgumentKind.PROFILE:
+        case NamesProfiles.ONE:
             return value is not None
-        case ArgumentKind.PROFILE_OR_NAME:
+        case NamesProfiles.ONE_OR_NAME:
             return value is not None and context.is_profile(value)
         case _:
             return False
@@ -264,11 +210,11 @@ def _load(
     argument: Argument, paths: list[str], args: argparse.Namespace, context: Context
 ) -> tuple[Any, Mapping[str, ProfileInvalid]]:
     """Return one profile or several, as the argument takes them, and the error of each invalid file."""
-    if argument.kind is ArgumentKind.VALID_PROFILES:
+    if argument.profiles is NamesProfiles.EACH_VALID:
         loaded = context.load_each(paths, args)
         return loaded.valid, loaded.invalid
     profiles = context.load(paths, args)
-    return (profiles if argument.kind is ArgumentKind.PROFILES else profiles[0]), {}
+    return (profiles if argument.profiles is NamesProfiles.SEVERAL else profiles[0]), {}
 
 
 def show(result: Result, context: Context, *, with_messages: bool = True) -> None:

@@ -6,11 +6,13 @@ import argparse
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.together import PARALLELISM
 from tpudeploy.operations.argument_types import count, duration
-from tpudeploy.operations.declaration import Argument
+
+if TYPE_CHECKING:
+    from tpudeploy.operations.arguments import Argument
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off"}
@@ -22,11 +24,12 @@ def flag(parser: argparse.ArgumentParser, name: str, help_: str, **more: Any) ->
     parser.add_argument(f"--{name}", action="store_true", default=default, help=help_, **more)
 
 
-def switch(parser: argparse.ArgumentParser, name: str, help_: str) -> None:
+def switch(parser: argparse.ArgumentParser, name: str, help_: str, **more: Any) -> None:
     """Add a switch that is on by default: `-refresh=false`, or TPUDEPLOY_REFRESH=0, turns it off."""
     default_text = environment_value(name)
     default: str | bool = default_text or True  # argparse converts a text as it does on the command line
-    parser.add_argument(f"--{name}", type=_truth, nargs="?", const=True, default=default, metavar="false", help=help_)
+    more |= {"type": _truth, "nargs": "?", "const": True, "default": default, "metavar": "false"}
+    parser.add_argument(f"--{name}", help=help_, **more)
 
 
 def option(parser: argparse.ArgumentParser, name: str, help_: str, *, variable: str = "", **more: Any) -> None:
@@ -166,7 +169,7 @@ def environment_value(name: str) -> str:
 
 def without_environment(arguments: Iterable[Argument], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a command that resumes a run, whose own values stand before those of the environment."""
-    dropped = [each for each in arguments if each.is_resumed and environment_value(each.option_name)]
+    dropped = [each for each in arguments if each.arg.resumed and environment_value(each.option)]
     return {**values, **{each.name: each.default for each in dropped}}
 
 

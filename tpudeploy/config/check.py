@@ -16,7 +16,7 @@ from tpudeploy.config.rules import violations
 from tpudeploy.config.rules.violation import Violation
 from tpudeploy.config.schema import ProfileSpec, Section
 from tpudeploy.config.topology import with_type
-from tpudeploy.config.translate import Finding, findings_of, translate
+from tpudeploy.config.translate import FieldError, findings_of, translate
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.engine import Engine
@@ -95,7 +95,7 @@ def what_is_valid(values: dict[str, Json]) -> ProfileSpec:
     The key of a refused value counts as set and has its default. A text that must be there, an entry of a mapping and
     an item of a list are "" instead.
     """
-    values, findings = deepcopy(values), list[Finding]()
+    values, findings = deepcopy(values), list[FieldError]()
     while True:
         try:
             profile = ProfileSpec.model_validate(values)
@@ -109,7 +109,7 @@ def what_is_valid(values: dict[str, Json]) -> ProfileSpec:
     return profile
 
 
-def _mend(values: dict[str, Json], finding: Finding) -> None:
+def _mend(values: dict[str, Json], finding: FieldError) -> None:
     """Take a refused value out, and put an example where a required key is missing."""
     *above, last = finding.path
     around: Any = values
@@ -122,7 +122,7 @@ def _mend(values: dict[str, Json], finding: Finding) -> None:
     around[last] = {} if section_of(field) else (field.examples or [""])[0]
 
 
-def _stand_in(profile: ProfileSpec, finding: Finding) -> None:
+def _stand_in(profile: ProfileSpec, finding: FieldError) -> None:
     """Let the key of a refused or missing value have what `what_is_valid` says."""
     *above, last = finding.path
     if isinstance(last, int):

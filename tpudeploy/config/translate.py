@@ -37,7 +37,7 @@ _RANGE: Mapping[str, tuple[str, str]] = {
 }
 
 
-class Finding(NamedTuple):
+class FieldError(NamedTuple):
     """What pydantic refuses: its word for why, the path, and the limit or the form."""
 
     kind: str
@@ -45,16 +45,16 @@ class Finding(NamedTuple):
     detail: Mapping[str, Any]
 
 
-def findings_of(invalid: ValidationError) -> Iterator[Finding]:
+def findings_of(invalid: ValidationError) -> Iterator[FieldError]:
     """Yield what is wrong, each at its path without the names of alternatives."""
     for error in invalid.errors(include_url=False):
         if error["type"] != "too_short" or not error["input"]:  # pydantic counts the items that are right
             path = tuple(part for part in error["loc"] if part not in TAGS)
-            yield Finding(kind=error["type"], path=path, detail=error.get("ctx", {}))
+            yield FieldError(kind=error["type"], path=path, detail=error.get("ctx", {}))
 
 
 def translate(
-    findings: Sequence[Finding],
+    findings: Sequence[FieldError],
     root: MapNode,
     deleted: Mapping[Path, Location],
     form: type[Section] = ProfileSpec,

@@ -6,20 +6,21 @@ An interrupted run is resumed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Annotated
 
 from tpudeploy.config.scalars import MOST_SECONDS, Duration
 from tpudeploy.domain.cost_budget import CostCeiling
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.plan import Mode, Plan
-from tpudeploy.domain.plan import Plan as Planned
 from tpudeploy.domain.report import Wait
 from tpudeploy.engine import apply as engine
 from tpudeploy.engine.pins import hold, note_releases
 from tpudeploy.engine.refresh import record
+from tpudeploy.operations.arguments import Agents, Arg, NamesProfiles, TimeLimit, Usd, pick
 from tpudeploy.operations.companions import accompanied, companions_of, heard_by
-from tpudeploy.operations.declaration import Access, AgentForm, ApprovalForm, Argument, ArgumentKind, Operation
-from tpudeploy.operations.plan import ADOPT, REFRESH_ONLY, REPLACE, START, TARGET
+from tpudeploy.operations.declaration import Access, ApprovalForm, Operation
+from tpudeploy.operations.plan import plan as make_plan
 from tpudeploy.pins import digest_in, in_attributes
 from tpudeploy.plans import Report
 from tpudeploy.workspace import Workspace
@@ -29,15 +30,28 @@ _WAITS = tuple(str(wait) for wait in Wait)
 
 def apply(
     workspace: Workspace,
-    plan: Plan,
+    plan: Annotated[Plan, NamesProfiles.OR_PLAN, Arg()],
     *,
-    on_event: Callable[[Event], None] | None = None,
-    wait: Wait | str = Wait.SERVING,
-    timeout: float | str | None = None,
-    watch: bool = False,
+    wait: Annotated[
+        Wait | str,
+        Arg("How far to wait: accepted, granted or serving.", choices=_WAITS, agents=Agents("how far to go")),
+    ] = Wait.SERVING,
+    timeout: Annotated[
+        TimeLimit | str | None,
+        Arg(
+            "Stop waiting after this time, e.g. 2h (exit 12).",
+            metavar="TIMEOUT",
+            agents=Agents("give up waiting after this long"),
+        ),
+    ] = None,
+    max_cost: Annotated[
+        Usd | CostCeiling | None,
+        Arg("Request nothing by which these deployments could cost more than this many USD from now on (exit 13)."),
+    ] = None,
+    watch: Annotated[bool, Arg("Keep running afterwards and replace preempted slices until interrupted.")] = False,
     reset: bool = False,
     max_requests: int | None = None,
-    max_cost: float | CostCeiling | None = None,
+    on_event: Callable[[Event], None] | None = None,
 ) -> Report:
     """Apply a plan; `timeout` is in seconds, or "90m". Failures of single deployments are in the report.
 
@@ -59,7 +73,7 @@ def apply(
     for a plan that was loaded from a file, `errors.StalePlan` is raised. A plan from a file holds only for the state
     and the slices that it was made for.
     """
-    if not isinstance(plan, Planned):
+    if not isinstance(plan, Plan):
         raise UsageError(
             f"`apply` takes a plan, and got {_kind(plan)}.",
             hint="Make one, and look at it: plan = workspace.plan([profile]); then workspace.apply(plan).",
@@ -138,39 +152,7 @@ def _seconds(timeout: float | str | None) -> float | None:
 
 OPERATION = Operation(
     run=apply,
-    arguments=(
-        Argument(name="plan", kind=ArgumentKind.PLAN, is_required=True),
-        ADOPT,
-        REPLACE,
-        START,
-        REFRESH_ONLY,
-        TARGET,
-        Argument(
-            name="wait",
-            help="How far to wait: accepted, granted or serving.",
-            choices=_WAITS,
-            default="serving",
-            agents=AgentForm(about="how far to go"),
-        ),
-        Argument(
-            name="timeout",
-            help="Stop waiting after this time, e.g. 2h (exit 12).",
-            kind=ArgumentKind.DURATION,
-            agents=AgentForm(about="give up waiting after this long"),
-        ),
-        Argument(
-            name="max_cost",
-            help="Request nothing by which these deployments could cost more than this many USD from now on (exit 13).",
-            kind=ArgumentKind.AMOUNT,
-            metavar="USD",
-        ),
-        Argument(
-            name="watch",
-            help="Keep running afterwards and replace preempted slices until interrupted.",
-            kind=ArgumentKind.FLAG,
-            default=False,
-        ),
-    ),
+    also=pick(make_plan, "adopt", "replace", "start", "refresh_only", "target"),
     results=(Report,),
     access=Access.END,
     title="Apply a plan",

@@ -4,7 +4,7 @@ An operation is one module of this package. Its row, `OPERATION`, makes the meth
 `--json` document, the JSON Schema of that document, and the agents' tool:
 
     row                     library             command line              agents
-    arguments               checked signature   options, positionals      input schema
+    signature of `run`      checked             options, positionals      input schema
     results (classes)       returned            --json, JSON Schema       structured content, output schema
     result.as_text          str(result)         text on stdout            -
     result.exit_code        -                   exit code                 -
@@ -13,14 +13,14 @@ An operation is one module of this package. Its row, `OPERATION`, makes the meth
     first line of `run`     help()              -                         description
     first line of module    -                   --help                    -
 
-Live tables and streams belong to the command line (cli/commands), and how agents get a person's consent to their server
-(features/agents).
+An argument is declared once, in that signature (arguments.py). Live tables and streams belong to the command line
+(cli/commands), and how agents get a person's consent to their server (features/agents).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from functools import wraps
 from inspect import signature
@@ -28,151 +28,7 @@ from os import PathLike
 from typing import Any
 
 from tpudeploy.domain.errors import UsageError
-
-
-class ArgumentKind(StrEnum):
-    """The type of an argument's value. `declared_options` and `input_schema` translate each one."""
-
-    TEXT = "text"
-    FLAG = "flag"
-    SWITCH = "switch"  # on by default
-    PLAN = "plan"  # profiles or a saved plan on the command line, the id of a plan for agents
-    COUNT = "count"  # a positive integer
-    COUNTS = "counts"  # some of them
-    INDEX = "index"  # an integer from 0 on
-    DURATION = "duration"  # seconds
-    SECONDS = "seconds"  # also as milliseconds
-    LATENCY = "latency"  # seconds, also without a unit
-    AMOUNT = "amount"  # a positive number
-    FILE = "file"  # a path, which on the command line starts from --chdir
-    TEXTS = "texts"  # any number of texts
-    PROFILE = "profile"
-    PROFILES = "profiles"
-    VALID_PROFILES = "valid profiles"  # an invalid one does not stop the others
-    PROFILE_FILES = "profile files"  # any of them may be invalid; the operation reads them
-    PROFILE_OR_NAME = "profile or name"  # of a deployment
-
-
-PROFILE_KINDS = frozenset(
-    {
-        ArgumentKind.PROFILE,
-        ArgumentKind.PROFILES,
-        ArgumentKind.VALID_PROFILES,
-        ArgumentKind.PROFILE_FILES,
-        ArgumentKind.PROFILE_OR_NAME,
-    }
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandForm:
-    """How the command line takes an argument, where its name and kind don't say it.
-
-    `option` is the option's name. `variable` names the environment variable where another command's option of this name
-    takes another kind of value: "recommend-context" is TPUDEPLOY_RECOMMEND_CONTEXT. An argument that `is_optional` is
-    required but on the command line, which has other forms of the command.
-    """
-
-    option: str = ""
-    variable: str = ""
-    is_optional: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentForm:
-    """How agents are given an argument: in other words than `help`, of another kind, with another default.
-
-    One that `is_required` is required of them, though not of people.
-    """
-
-    about: str = ""
-    kind: ArgumentKind | None = None
-    default: Any = None
-    is_required: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
-    """One argument of an operation. `name` is what the library and agents call it.
-
-    A `positional` argument has no name on the command line. `metavar` stands for its value in `help`. `least` and
-    `most` bound a number, or how many texts there are. What is resumed has its own value of an argument that
-    `is_resumed`. One without a form for the `command` line, or for `agents`, is not theirs.
-    """
-
-    name: str
-    help: str = ""
-    metavar: str = ""
-    kind: ArgumentKind = ArgumentKind.TEXT
-    positional: bool = False
-    is_required: bool = False
-    default: Any = None
-    choices: tuple[str, ...] = ()
-    least: int = 1
-    most: int | None = None
-    is_resumed: bool = False
-    command: CommandForm | None = CommandForm()
-    agents: AgentForm | None = AgentForm()
-    declared: Any = None  # where it was read from a signature
-
-    @property
-    def is_required_option(self) -> bool:
-        return self.is_required and not (self.command is not None and self.command.is_optional)
-
-    @property
-    def option_name(self) -> str:
-        own = "" if self.command is None else self.command.option
-        return own or self.name.replace("_", "-")
-
-    @property
-    def agents_kind(self) -> ArgumentKind:
-        own = None if self.agents is None else self.agents.kind
-        return own or self.kind
-
-    @property
-    def agents_default(self) -> Any:
-        own = None if self.agents is None else self.agents.default
-        return self.default if own is None else own
-
-    @property
-    def agents_help(self) -> str:
-        own = "" if self.agents is None else self.agents.about
-        return own or self.help
-
-
-def profile(*, is_optional_option: bool = False) -> Argument:
-    """Return the argument that names one profile."""
-    return Argument(
-        name="profile",
-        kind=ArgumentKind.PROFILE,
-        is_required=True,
-        command=CommandForm(is_optional=is_optional_option),
-        agents=AgentForm(about="a profile's path inside the project"),
-    )
-
-
-def some_profiles(agents: str = "paths inside the project; none for everything in the states") -> Argument:
-    """Return the argument that names any number of profiles, of which an invalid one stops the operation."""
-    return Argument(name="profiles", kind=ArgumentKind.PROFILES, default=(), agents=AgentForm(about=agents))
-
-
-def valid_profiles(
-    *, is_required: bool, agents: str = "paths inside the project: profiles, or folders of them"
-) -> Argument:
-    """Return the argument that names profiles, of which an invalid one is reported and does not stop the others."""
-    return Argument(
-        name="profiles",
-        kind=ArgumentKind.VALID_PROFILES,
-        is_required=is_required,
-        default=None if is_required else (),
-        agents=AgentForm(about=agents),
-    )
-
-
-def flag(name: str, help_: str, *, for_agents: bool = True) -> Argument:
-    """Return a switch that is off by default."""
-    agents = AgentForm() if for_agents else None
-    return Argument(name=name, help=help_, kind=ArgumentKind.FLAG, default=False, agents=agents)
+from tpudeploy.operations.arguments import Argument, arguments, groups
 
 
 class Access(StrEnum):
@@ -214,11 +70,10 @@ class Operation:
     for none. `options` are what the command line adds of its own (cli/options.py): where states are, locks,
     parallelism. With `takes_invalid`, `run` gets the error of each invalid file too, as `invalid`; with `takes_events`,
     a listener as `on_event`; with `takes_pieces`, one as `on_piece`, for a text that is printed while it arrives.
-    `groups` are parameters that are made of several arguments: classes whose fields have the names of these.
+    `also` are arguments that come from another operation: those of what is made first, a plan or a proposal.
     """
 
     run: Callable[..., Any]
-    arguments: tuple[Argument, ...] = ()
     results: tuple[type[Any], ...] = ()
     access: Access = Access.LOOK
     title: str = ""
@@ -229,7 +84,11 @@ class Operation:
     takes_pieces: bool = False
     approval: ApprovalForm | None = None
     needs_workspace: bool = True
-    groups: Mapping[str, type[Any]] = field(default_factory=dict)
+    also: tuple[Argument, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        return (*self.also, *arguments(self.run))
 
     def grouped(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of arguments as `run` takes them: those of a group in one object, or None without it.
@@ -237,7 +96,7 @@ class Operation:
         A group is absent where a field without a default has no value.
         """
         rest = dict(values)
-        for name, group in self.groups.items():
+        for name, group in groups(self.run).items():
             own = {each.name: rest.pop(each.name) for each in fields(group) if each.name in rest}
             needed = (each.name for each in fields(group) if each.default is MISSING)
             rest[name] = None if any(own.get(each) is None for each in needed) else group(**own)
@@ -253,8 +112,7 @@ class Operation:
         It raises `errors.UsageError` for an argument that is set although what is resumed has its own.
         """
         of_run = signature(self.run)
-        texts = (argument.name for argument in self.arguments if argument.kind is ArgumentKind.TEXTS)
-        several = [name for name in texts if name in of_run.parameters]
+        several = {each.name for each in arguments(self.run) if each.is_repeatable} & of_run.parameters.keys()
         if not several and "resume" not in of_run.parameters:
             return self.run
 
@@ -271,14 +129,14 @@ class Operation:
         return method
 
     def _check_resumed(self, values: Mapping[str, Any]) -> None:
-        groups = (values.get(name) for name in self.groups)
+        objects = (values.get(name) for name in groups(self.run))
         flat = {
             **values,
-            **{each.name: getattr(group, each.name) for group in groups if group for each in fields(group)},
+            **{each.name: getattr(group, each.name) for group in objects if group for each in fields(group)},
         }
         for argument in self.arguments:
-            if argument.is_resumed and flat.get(argument.name):
-                option = f"--{argument.option_name}"
+            if argument.arg.resumed and flat.get(argument.name):
+                option = f"--{argument.option}"
                 raise UsageError(
                     f"{option} cannot be changed when resuming.",
                     hint=f"Omit {option}, or start again without --resume.",

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tpudeploy.domain.events import Event
-from tpudeploy.loading import Profiles
-from tpudeploy.operations.declaration import Access, ApprovalForm, Operation, valid_profiles
-from tpudeploy.operations.plan import TARGET
+from tpudeploy.operations.arguments import ValidProfiles, pick
+from tpudeploy.operations.declaration import Access, ApprovalForm, Operation
+from tpudeploy.operations.plan import plan
 from tpudeploy.plans import Report
 from tpudeploy.workspace import Workspace
 
 
-def destroy(workspace: Workspace, profiles: Profiles, *, on_event: Callable[[Event], None] | None = None) -> Report:
+def destroy(
+    workspace: Workspace, profiles: ValidProfiles, *, on_event: Callable[[Event], None] | None = None
+) -> Report:
     """Delete everything that was ever created for these profiles, and wait until it is gone. Raise as `apply` does.
 
     The name of a deployment serves in place of its profile: what to delete is in its state.
@@ -25,7 +27,7 @@ def destroy(workspace: Workspace, profiles: Profiles, *, on_event: Callable[[Eve
 
 OPERATION = Operation(
     run=destroy,
-    arguments=(valid_profiles(is_required=True), TARGET),
+    also=pick(plan, "target"),
     results=(Report,),
     access=Access.END,
     title="Destroy",

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from tpudeploy import loading
 from tpudeploy.domain.verify import Details
 from tpudeploy.engine.verify import detailed
-from tpudeploy.loading import OneProfile
-from tpudeploy.operations.declaration import Operation, profile
+from tpudeploy.operations.arguments import AProfile
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.results import Result, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.verify.view import details as view
@@ -38,7 +38,7 @@ class MemoryLayout(Result):
         return "\n".join(view(details, paint, width=width) for details in self.details)
 
 
-def details(workspace: Workspace, profile: OneProfile) -> MemoryLayout:
+def details(workspace: Workspace, profile: AProfile) -> MemoryLayout:
     """Show what a deployment's chips hold, planned beside measured, and the settings of its engines.
 
     Without a deployment there are none. A value that no engine reports is unknown. Raise `errors.Fault` or
@@ -52,6 +52,4 @@ def details(workspace: Workspace, profile: OneProfile) -> MemoryLayout:
     return MemoryLayout(details=detailed(adapters.world(), adapters.verify_sources, deployment))
 
 
-OPERATION = Operation(
-    run=details, arguments=(profile(),), results=(MemoryLayout,), title="Memory layout", tool="memory_layout"
-)
+OPERATION = Operation(run=details, results=(MemoryLayout,), title="Memory layout", tool="memory_layout")

@@ -16,8 +16,8 @@ from tpudeploy.domain import exits
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.slices import BootReport
 from tpudeploy.domain.state import State
-from tpudeploy.loading import OneProfile
-from tpudeploy.operations.declaration import Operation, flag, profile
+from tpudeploy.operations.arguments import AProfile, Arg, Refresh
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.results import Result, document, result
 from tpudeploy.sizing.checks import check
 from tpudeploy.text.paint import Paint
@@ -70,7 +70,11 @@ class FixScript(Result):
 
 
 def doctor(
-    workspace: Workspace, profile: OneProfile, *, refresh: bool = False, fix_script: bool = False
+    workspace: Workspace,
+    profile: AProfile,
+    *,
+    refresh: Refresh = False,
+    fix_script: Annotated[bool, Arg("Print the gcloud commands for what is missing, as a script, instead.")] = False,
 ) -> Preconditions | FixScript:
     """Check every precondition of a profile in its Google Cloud project, with what to do. Creates nothing.
 
@@ -111,11 +115,6 @@ def _reports(workspace: Workspace, state: State | Unknown | None) -> Mapping[str
 
 OPERATION = Operation(
     run=doctor,
-    arguments=(
-        profile(),
-        flag("refresh", "Read hardware and prices again; they are cached for a day.", for_agents=False),
-        flag("fix_script", "Print the gcloud commands for what is missing, as a script, instead."),
-    ),
     results=(Preconditions, FixScript),
     title="Check preconditions",
     tool="doctor",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated
 
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.events import Event
-from tpudeploy.loading import Profiles
-from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation, valid_profiles
+from tpudeploy.operations.arguments import Arg, ValidProfiles
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.plans import Plan
 from tpudeploy.workspace import Workspace
 
@@ -31,9 +32,12 @@ class Drift(Plan):
 
 def drift(
     workspace: Workspace,
-    profiles: Profiles,
+    profiles: ValidProfiles,
     *,
-    target: Iterable[str] = (),
+    target: Annotated[
+        Iterable[str],
+        Arg("Plan only this deployment, NAME, or this replica, NAME[0] (repeatable).", metavar="ADDR", agents=None),
+    ] = (),
     invalid: Mapping[str, ConfigError] | None = None,
     on_event: Callable[[Event], None] | None = None,
 ) -> Drift:
@@ -47,17 +51,6 @@ def drift(
 
 OPERATION = Operation(
     run=drift,
-    arguments=(
-        valid_profiles(is_required=True),
-        Argument(
-            name="target",
-            help="Plan only this deployment, NAME, or this replica, NAME[0] (repeatable).",
-            kind=ArgumentKind.TEXTS,
-            metavar="ADDR",
-            default=(),
-            agents=None,
-        ),
-    ),
     results=(Drift,),
     title="Find drift",
     tool="drift",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from tpudeploy.catalog import closest
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.operations.declaration import Access, AgentForm, Argument, Operation
+from tpudeploy.operations.arguments import Agents, Arg
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.operations.explanations import explain_text, groups
 from tpudeploy.operations.trade_words import ENTRIES
 from tpudeploy.results import Result, document, part, result
@@ -57,7 +58,17 @@ class Codes(Result):
         return "\n\n".join(blocks)
 
 
-def explain(workspace: Workspace | None, code: str | None = None) -> Explanation | Codes:
+def explain(
+    workspace: Workspace | None,
+    code: Annotated[
+        str | None,
+        Arg(
+            "A code such as TPU1201, a refusal such as `stockout`, or an error text of Google Cloud in quotes.",
+            positional=True,
+            agents=Agents("an error's code, a refusal such as `stockout`, or a text of Google's", required=True),
+        ),
+    ] = None,
+) -> Explanation | Codes:
     """Explain an error code, a refusal or an error text, and what to do about it.
 
     Without a `code`, list all codes. Raise `errors.UsageError` for what is neither a code nor a text of several words.
@@ -89,16 +100,6 @@ def _explanation(code: str, text: str) -> Explanation:
 
 OPERATION = Operation(
     run=explain,
-    arguments=(
-        Argument(
-            name="code",
-            help="A code such as TPU1201, a refusal such as `stockout`, or an error text of Google Cloud in quotes.",
-            positional=True,
-            agents=AgentForm(
-                about="an error's code, a refusal such as `stockout`, or a text of Google's", is_required=True
-            ),
-        ),
-    ),
     results=(Explanation, Codes),
     access=Access.OFFLINE,
     title="Explain an error",

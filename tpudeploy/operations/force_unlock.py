@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from tpudeploy.domain.lock import lock_name
-from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, Operation, Preview
+from tpudeploy.operations.arguments import Arg
+from tpudeploy.operations.declaration import Access, ApprovalForm, Operation, Preview
 from tpudeploy.results import Result, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.workspace import Workspace
@@ -21,7 +24,12 @@ class Unlocked(Result):
         return f"Released the lock of {lock_name(self.name)}."
 
 
-def force_unlock(workspace: Workspace, id: str) -> Unlocked:  # noqa: A002 - the command line's word
+def force_unlock(
+    workspace: Workspace,
+    id: Annotated[  # noqa: A002 - the command line's word
+        str, Arg("The name of the deployment, or the id of the lock, which the blocked command shows.", positional=True)
+    ],
+) -> Unlocked:
     """Release a lock left behind by a crashed run. If that run is still alive, it cannot save anything afterwards.
 
     `id` is that of the lock, or the name of the deployment. Raise `errors.StateError` if there is no such lock, or its
@@ -39,14 +47,6 @@ def _lock(workspace: Workspace, id: str) -> Preview:  # noqa: A002 - as above
 
 OPERATION = Operation(
     run=force_unlock,
-    arguments=(
-        Argument(
-            name="id",
-            help="The name of the deployment, or the id of the lock, which the blocked command shows.",
-            is_required=True,
-            positional=True,
-        ),
-    ),
     results=(Unlocked,),
     access=Access.CHANGE,
     approval=ApprovalForm(

@@ -12,8 +12,7 @@ from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.report import RunReport
 from tpudeploy.engine.orphan_removal import survey
-from tpudeploy.operations.arguments import Arg, SomeProfiles
-from tpudeploy.operations.bridge import rows
+from tpudeploy.operations.arguments import Agents, Arg, SomeProfiles
 from tpudeploy.operations.declaration import ApprovalForm, Operation
 from tpudeploy.orphans.view import gc as view
 from tpudeploy.results import Result, document
@@ -51,7 +50,9 @@ class Orphans(orphans.Orphans, Result):
 
 def gc(
     workspace: Workspace,
-    profiles: SomeProfiles = (),
+    profiles: Annotated[
+        SomeProfiles, Arg(agents=Agents("paths inside the project; none for everything in the states"))
+    ] = (),
     *,
     foreign: Annotated[bool, Arg("Delete also what no state here tracks.", agents=None)] = False,
     on_event: Callable[[Event], None] | None = None,
@@ -72,7 +73,6 @@ def gc(
 
 OPERATION = Operation(
     run=gc,
-    arguments=rows(gc),
     results=(Orphans,),
     title="Find orphans",
     tool="gc_list",

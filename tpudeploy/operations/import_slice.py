@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from tpudeploy import loading
 from tpudeploy.config.profile import Profile
@@ -16,8 +16,8 @@ from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.state import Attempt
 from tpudeploy.engine import importing
 from tpudeploy.engine.importing import ResourceId, find_resource, import_resource
-from tpudeploy.loading import OneProfile
-from tpudeploy.operations.declaration import Access, Argument, Operation, flag, profile
+from tpudeploy.operations.arguments import AProfile, Arg
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.operations.state import parse_address
 from tpudeploy.reconcile.request_table import describe_request
 from tpudeploy.results import Result, document, result
@@ -54,11 +54,19 @@ class Imported(Result):
 
 def import_slice(
     workspace: Workspace,
-    address: str,
-    id: str,  # noqa: A002 - the command line's word
-    profile: OneProfile,
+    address: Annotated[str, Arg("The address in the state: NAME, or NAME[INDEX].", metavar="ADDR", positional=True)],
+    id: Annotated[  # noqa: A002 - the command line's word
+        str,
+        Arg(
+            "The resource: projects/P/locations/Z/queuedResources/N, projects/P/zones/Z/instances/N, "
+            "projects/P/regions/R/instanceGroupManagers/N, P/Z/N, Z/N or N.",
+            metavar="ID",
+            positional=True,
+        ),
+    ],
+    profile: AProfile,
     *,
-    foreign: bool = False,
+    foreign: Annotated[bool, Arg("Import it even if it belongs to another lineage.")] = False,
     resource: CloudResource | None = None,
     on_event: Callable[[Event], None] | None = None,
 ) -> Imported:
@@ -108,25 +116,6 @@ def check_import(workspace: Workspace, where: Address, resource: CloudResource, 
 
 OPERATION = Operation(
     run=import_slice,
-    arguments=(
-        Argument(
-            name="address",
-            help="The address in the state: NAME, or NAME[INDEX].",
-            metavar="ADDR",
-            is_required=True,
-            positional=True,
-        ),
-        Argument(
-            name="id",
-            help="The resource: projects/P/locations/Z/queuedResources/N, projects/P/zones/Z/instances/N, "
-            "projects/P/regions/R/instanceGroupManagers/N, P/Z/N, Z/N or N.",
-            metavar="ID",
-            is_required=True,
-            positional=True,
-        ),
-        profile(),
-        flag("foreign", "Import it even if it belongs to another lineage."),
-    ),
     results=(Imported,),
     access=Access.CHANGE,
     takes_events=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 from tpudeploy import loading
 from tpudeploy.boot_log.export import redact
@@ -16,7 +16,8 @@ from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.errors import CloudError, UsageError
 from tpudeploy.domain.pins import Pins
 from tpudeploy.loading import OneProfile
-from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation, profile
+from tpudeploy.operations.arguments import AProfile, Arg, Count
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.results import Result, document, part, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.workspace import Workspace
@@ -110,11 +111,11 @@ class LogReadings(Result):
 
 def logs(
     workspace: Workspace,
-    profile: OneProfile | None = None,
+    profile: AProfile | None = None,
     *,
     texts: Mapping[str, str] | None = None,
-    contains: str | None = None,
-    last: int | None = None,
+    contains: Annotated[str | None, Arg("Show the lines with this text, in any case.", command=False)] = None,
+    last: Annotated[Count | None, Arg("Show only this many lines, the last.", command=False)] = None,
     on_unreadable: Callable[[str, CloudError], None] | None = None,
 ) -> LogReadings:
     """Explain a deployment's boot logs: the root cause of a failure and what to do, or the duration of each phase.
@@ -161,11 +162,6 @@ def read(
 
 OPERATION = Operation(
     run=logs,
-    arguments=(
-        profile(),
-        Argument(name="contains", help="Show the lines with this text, in any case.", command=None, agents=AgentForm()),
-        Argument(name="last", help="Show only this many lines, the last.", kind=ArgumentKind.COUNT, command=None),
-    ),
     results=(LogReadings,),
     title="Read boot logs",
     tool="logs",

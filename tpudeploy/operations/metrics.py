@@ -19,9 +19,9 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.together import together
 from tpudeploy.engine.confirmation import confirmed_urls
 from tpudeploy.engine.metrics import ServerFigures, read_metrics, to_metrics
-from tpudeploy.loading import OneProfile
 from tpudeploy.metrics.view import metrics as view
-from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation
+from tpudeploy.operations.arguments import Agents, Arg, NamesProfiles, ProfileOrName
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.ports import World
 from tpudeploy.results import Result, result
 from tpudeploy.text.paint import Paint
@@ -47,7 +47,17 @@ class MetricsReport(Result):
         return view(Metrics(replicas=self.replicas, totals=self.totals), paint, width=width)
 
 
-def metrics(workspace: Workspace, profile: OneProfile | None = None) -> MetricsReport:
+def metrics(
+    workspace: Workspace,
+    profile: Annotated[
+        ProfileOrName | None,
+        Arg(
+            "A profile (all its servers), or the name of a deployment (those that take requests); default: those of "
+            "all deployments.",
+            agents=Agents("a profile's path inside the project", required=True, profiles=NamesProfiles.ONE),
+        ),
+    ] = None,
+) -> MetricsReport:
     """Show the current metrics of a deployment's servers, each with its meaning and what to do.
 
     A profile stands for each of its machines, the name of a deployment for its published servers, and None for those
@@ -111,15 +121,6 @@ def _servers(name: str, endpoint: Mapping[str, Any] | None) -> Iterator[tuple[st
 
 OPERATION = Operation(
     run=metrics,
-    arguments=(
-        Argument(
-            name="profile",
-            help="A profile (all its servers), or the name of a deployment (those that take requests); default: "
-            "those of all deployments.",
-            kind=ArgumentKind.PROFILE_OR_NAME,
-            agents=AgentForm(about="a profile's path inside the project", kind=ArgumentKind.PROFILE, is_required=True),
-        ),
-    ),
     results=(MetricsReport,),
     title="Read metrics",
     tool="metrics",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 from tpudeploy import loading
 from tpudeploy.catalog import choice_hint, closest
@@ -16,8 +16,8 @@ from tpudeploy.domain.errors import CloudError, ConfigError, QueryFailed, StateE
 from tpudeploy.domain.router import Router
 from tpudeploy.domain.together import together
 from tpudeploy.engine.confirmation import addresses_now
-from tpudeploy.loading import OneProfile
-from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation
+from tpudeploy.operations.arguments import Agents, Arg, ProfileOrName
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.results import Result, document, part, result
 from tpudeploy.schemas.schema_of import list_of
 from tpudeploy.text.paint import Paint
@@ -95,7 +95,24 @@ class AllOutputs(Result):
         return "No deployment of this project has an endpoint. `tpudeploy apply` publishes one."
 
 
-def output(workspace: Workspace, name: OneProfile | None = None, key: str | None = None) -> Outputs | AllOutputs:
+def output(
+    workspace: Workspace,
+    name: Annotated[
+        ProfileOrName | None,
+        Arg(
+            "A profile, or the name of a deployment (default: all deployments that have an endpoint).",
+            agents=Agents("a deployment's name", required=True),
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        Arg(
+            "Print only this output: endpoint, confirmed, generation, since, router or replicas.",
+            positional=True,
+            agents=None,
+        ),
+    ] = None,
+) -> Outputs | AllOutputs:
     """Return a deployment's endpoint as the last apply published it, and whether its addresses are confirmed.
 
     `name` is the deployment, or its profile; None stands for every deployment that has an endpoint. `key` selects one
@@ -200,20 +217,6 @@ def _plain(value: object) -> str:
 
 OPERATION = Operation(
     run=output,
-    arguments=(
-        Argument(
-            name="name",
-            help="A profile, or the name of a deployment (default: all deployments that have an endpoint).",
-            kind=ArgumentKind.PROFILE_OR_NAME,
-            agents=AgentForm(about="a deployment's name", kind=ArgumentKind.TEXT, is_required=True),
-        ),
-        Argument(
-            name="key",
-            help="Print only this output: endpoint, confirmed, generation, since, router or replicas.",
-            positional=True,
-            agents=None,
-        ),
-    ),
     results=(Outputs, AllOutputs),
     title="Endpoint",
     tool="output",

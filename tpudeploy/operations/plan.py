@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 from tpudeploy import loading
 from tpudeploy.config.profile import Profile
@@ -23,7 +24,8 @@ from tpudeploy.engine.observe import readable_states
 from tpudeploy.engine.pins import PinLookup, complete, with_labels
 from tpudeploy.engine.plan import PlanScope
 from tpudeploy.loading import OneProfile, Profiles
-from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, Operation, flag, valid_profiles
+from tpudeploy.operations.arguments import Agents, Arg, ValidProfiles
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.pins import names, not_pinned, written_digests
 from tpudeploy.planning.targets import parse_addresses
 from tpudeploy.plans import Plan
@@ -45,15 +47,43 @@ _EXCLUSIVE = (
 
 def plan(
     workspace: Workspace,
-    profiles: Profiles,
+    profiles: ValidProfiles,
     *,
-    destroy: bool = False,
-    adopt: bool = False,
-    refresh: bool = True,
-    refresh_only: bool = False,
-    replace: Iterable[str] = (),
-    target: Iterable[str] = (),
-    start: bool = False,
+    destroy: Annotated[
+        bool, Arg("Plan the deletion.", agents=Agents("plan the removal, for the tool destroy"))
+    ] = False,
+    adopt: Annotated[bool, Arg("Adopt existing slices that no state tracks.", agents=None)] = False,
+    replace: Annotated[
+        Iterable[str],
+        Arg(
+            "Replace the slices of this deployment, NAME, or of this replica, NAME[0] (repeatable).",
+            metavar="ADDR",
+            agents=Agents("another slice for these: NAME, or NAME[0]"),
+        ),
+    ] = (),
+    start: Annotated[bool, Arg("Start a deployment again that has ended (lifecycle.end).")] = False,
+    refresh_only: Annotated[
+        bool,
+        Arg(
+            "Only record in the state what changed outside; change nothing in the cloud.",
+            agents=Agents("only record what changed outside, and change no resource"),
+        ),
+    ] = False,
+    target: Annotated[
+        Iterable[str],
+        Arg(
+            "Plan only this deployment, NAME, or this replica, NAME[0] (repeatable).",
+            metavar="ADDR",
+            agents=Agents("only these: NAME, or NAME[0] for one replica"),
+        ),
+    ] = (),
+    refresh: Annotated[
+        bool,
+        Arg(
+            "With `false`, plan from the states without looking at the cloud; apply looks in any case.",
+            agents=None,
+        ),
+    ] = True,
     attest: bool = False,
     invalid: Mapping[str, ConfigError] | None = None,
     on_event: Callable[[Event], None] | None = None,
@@ -205,56 +235,8 @@ def _pins(workspace: Workspace, world: World, profiles: Iterable[Profile]) -> Pi
     return complete(pins, missing_names, states, adapters.sources, emulated=adapters.is_emulated)
 
 
-TARGET = Argument(
-    name="target",
-    help="Plan only this deployment, NAME, or this replica, NAME[0] (repeatable).",
-    kind=ArgumentKind.TEXTS,
-    metavar="ADDR",
-    default=(),
-    agents=AgentForm(about="only these: NAME, or NAME[0] for one replica"),
-)
-REPLACE = Argument(
-    name="replace",
-    help="Replace the slices of this deployment, NAME, or of this replica, NAME[0] (repeatable).",
-    kind=ArgumentKind.TEXTS,
-    metavar="ADDR",
-    default=(),
-    agents=AgentForm(about="another slice for these: NAME, or NAME[0]"),
-)
-ADOPT = flag("adopt", "Adopt existing slices that no state tracks.", for_agents=False)
-START = flag("start", "Start a deployment again that has ended (lifecycle.end).")
-REFRESH_ONLY = Argument(
-    name="refresh_only",
-    help="Only record in the state what changed outside; change nothing in the cloud.",
-    kind=ArgumentKind.FLAG,
-    default=False,
-    agents=AgentForm(about="only record what changed outside, and change no resource"),
-)
-
 OPERATION = Operation(
     run=plan,
-    arguments=(
-        valid_profiles(is_required=True),
-        Argument(
-            name="destroy",
-            help="Plan the deletion.",
-            kind=ArgumentKind.FLAG,
-            default=False,
-            agents=AgentForm(about="plan the removal, for the tool destroy"),
-        ),
-        ADOPT,
-        REPLACE,
-        START,
-        REFRESH_ONLY,
-        TARGET,
-        Argument(
-            name="refresh",
-            help="With `false`, plan from the states without looking at the cloud; apply looks in any case.",
-            kind=ArgumentKind.SWITCH,
-            default=True,
-            agents=None,
-        ),
-    ),
     results=(Plan,),
     title="Plan",
     tool="plan",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
+
+from annotated_types import Le
 
 from tpudeploy import loading
 from tpudeploy.adapters.vllm_client import BadAnswer, Completion, NoAnswer, VllmClient
@@ -10,9 +13,9 @@ from tpudeploy.config.profile import Profile
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import QueryFailed, UsageError
 from tpudeploy.domain.task import TASKS, TaskReply, is_absent_route
-from tpudeploy.loading import OneProfile
 from tpudeploy.node.serving import served_model
-from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation, profile
+from tpudeploy.operations.arguments import AProfile, Arg, Count
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.results import Result, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.workspace import Workspace
@@ -87,12 +90,14 @@ class Answer(Result):
 
 def query(
     workspace: Workspace,
-    profile: OneProfile,
-    prompt: str,
+    profile: AProfile,
+    prompt: Annotated[str, Arg("The question.", positional=True)],
     *,
-    max_tokens: int = 256,
-    system: str = "",
-    model: str = "",
+    system: Annotated[str, Arg("The system prompt.", metavar="TEXT")] = "",
+    model: Annotated[str, Arg("Another name that the server serves, such as that of an adapter.", metavar="NAME")] = "",
+    max_tokens: Annotated[
+        Count, Le(65536), Arg("The largest number of tokens in the answer (default 256).", metavar="MAX_TOKENS")
+    ] = 256,
     on_piece: Callable[[str], None] | None = None,
 ) -> Answer:
     """Ask a deployment's endpoint a question: the answer, and how fast it came.
@@ -138,24 +143,6 @@ def _rounded(value: float | None) -> float | None:
 
 OPERATION = Operation(
     run=query,
-    arguments=(
-        profile(),
-        Argument(name="prompt", help="The question.", positional=True, is_required=True),
-        Argument(name="system", help="The system prompt.", default="", metavar="TEXT"),
-        Argument(
-            name="model",
-            help="Another name that the server serves, such as that of an adapter.",
-            default="",
-            metavar="NAME",
-        ),
-        Argument(
-            name="max_tokens",
-            help="The largest number of tokens in the answer (default 256).",
-            kind=ArgumentKind.COUNT,
-            default=256,
-            most=65536,
-        ),
-    ),
     results=(Answer,),
     title="Ask the model",
     tool="query",

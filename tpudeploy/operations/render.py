@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from tpudeploy import feature_table, loading
 from tpudeploy.adapters.google.request_body import request_body
@@ -16,10 +16,10 @@ from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.router import published_replicas
 from tpudeploy.domain.slices import SliceRequest
-from tpudeploy.loading import OneProfile
 from tpudeploy.node.request import slice_request
 from tpudeploy.node.shell import docker_shell, serve_shell
-from tpudeploy.operations.declaration import Access, Argument, Operation, profile
+from tpudeploy.operations.arguments import AProfile, Arg
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.views.profile import profile as view
@@ -42,7 +42,11 @@ class Rendered(Result):
         return self.text
 
 
-def render(workspace: Workspace, profile: OneProfile, what: str) -> Rendered:
+def render(
+    workspace: Workspace,
+    profile: AProfile,
+    what: Annotated[str, Arg(", ".join(_FORMS), choices=_FORMS, positional=True)],
+) -> Rendered:
     """Return exactly what would be sent or run: the startup script, a command, the request, the router, or the profile.
 
     Raise ValueError for a `what` that cannot be rendered.
@@ -134,17 +138,6 @@ _FORMS = (*_RENDERERS, *feature_table.RENDERS)
 
 OPERATION = Operation(
     run=render,
-    arguments=(
-        profile(),
-        Argument(
-            name="what",
-            help=", ".join(_FORMS),
-            positional=True,
-            is_required=True,
-            choices=_FORMS,
-            metavar="WHAT",
-        ),
-    ),
     results=(Rendered,),
     access=Access.OFFLINE,
     title="Render",

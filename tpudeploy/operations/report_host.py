@@ -19,7 +19,8 @@ from tpudeploy.domain.host_fault import FaultBehavior, HostFault
 from tpudeploy.domain.names import Address, Zone
 from tpudeploy.domain.state import Attempt
 from tpudeploy.engine import report_host as engine
-from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, Operation, Preview, flag
+from tpudeploy.operations.arguments import Arg
+from tpudeploy.operations.declaration import Access, ApprovalForm, Operation, Preview
 from tpudeploy.operations.import_slice import replica_address
 from tpudeploy.reconcile.failed_landings import HOST_FAULT, hold_seconds
 from tpudeploy.results import Result, result
@@ -85,11 +86,20 @@ class ReportedHost(Result):
 
 def report_host(
     workspace: Workspace,
-    address: str,
+    address: Annotated[str, Arg("The replica: NAME, or NAME[INDEX].", metavar="ADDR", positional=True)],
     *,
-    behavior: str = FaultBehavior.CHIP_ERROR,
-    description: str | None = None,
-    dry_run: bool = False,
+    behavior: Annotated[
+        str, Arg("What is wrong with the machine.", choices=tuple(FaultBehavior), agents=None)
+    ] = FaultBehavior.CHIP_ERROR,
+    description: Annotated[
+        str | None,
+        Arg(
+            "What to tell Google (default: the fault that the boot log names). Write no secret into it.",
+            metavar="TEXT",
+            agents=None,
+        ),
+    ] = None,
+    dry_run: Annotated[bool, Arg("Show what would be reported, and do nothing.", agents=None)] = False,
     on_event: Callable[[Event], None] | None = None,
 ) -> ReportedHost:
     """Report the host of a slice to Google as faulty. Google stops the machine, and its place is held back.
@@ -155,29 +165,6 @@ def _proposal(workspace: Workspace, **values: Any) -> Preview:
 
 OPERATION = Operation(
     run=report_host,
-    arguments=(
-        Argument(
-            name="address",
-            help="The replica: NAME, or NAME[INDEX].",
-            metavar="ADDR",
-            is_required=True,
-            positional=True,
-        ),
-        Argument(
-            name="behavior",
-            help="What is wrong with the machine.",
-            choices=tuple(FaultBehavior),
-            default=FaultBehavior.CHIP_ERROR.value,
-            agents=None,
-        ),
-        Argument(
-            name="description",
-            help="What to tell Google (default: the fault that the boot log names). Write no secret into it.",
-            metavar="TEXT",
-            agents=None,
-        ),
-        flag("dry_run", "Show what would be reported, and do nothing.", for_agents=False),
-    ),
     results=(ReportedHost,),
     access=Access.END,
     title="Report a faulty host",

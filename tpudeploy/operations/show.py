@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from tpudeploy.domain.state import State
-from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation
+from tpudeploy.operations.arguments import Arg
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.plans import Plan
 from tpudeploy.results import Result, document, part, result
 from tpudeploy.text.paint import Paint
@@ -36,7 +37,13 @@ class States(Result):
         return slices_text(self.states, paint)
 
 
-def show(workspace: Workspace, file: str | Path | None = None) -> States | Plan:
+def show(
+    workspace: Workspace,
+    file: Annotated[
+        Path | str | None,
+        Arg("A saved plan (default: show the states).", metavar="PLANFILE", positional=True, agents=None),
+    ] = None,
+) -> States | Plan:
     """Show what the states here hold, without reading the cloud; or the plan that is saved in `file`.
 
     Raise `errors.StateUnreadable`, or `errors.PlanUnreadable` or `errors.PlanTooNew`.
@@ -48,15 +55,5 @@ def show(workspace: Workspace, file: str | Path | None = None) -> States | Plan:
 
 OPERATION = Operation(
     run=show,
-    arguments=(
-        Argument(
-            name="file",
-            help="A saved plan (default: show the states).",
-            metavar="PLANFILE",
-            kind=ArgumentKind.FILE,
-            positional=True,
-            agents=None,
-        ),
-    ),
     results=(States,),
 )

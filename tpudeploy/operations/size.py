@@ -20,7 +20,6 @@ from tpudeploy.domain.pins import Pins
 from tpudeploy.domain.task import TaskOrigin
 from tpudeploy.loading import OneProfile
 from tpudeploy.operations.arguments import AProfile, Arg
-from tpudeploy.operations.bridge import rows
 from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, document, part, result
 from tpudeploy.sizing.sweep import SizeSweep, sweep
@@ -190,7 +189,6 @@ def _budget_schema() -> Mapping[str, Any]:
 
 OPERATION = Operation(
     run=size,
-    arguments=rows(size),
     results=(Size,),
     access=Access.OFFLINE,
     title="Predict memory",

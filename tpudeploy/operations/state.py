@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from tpudeploy.catalog import guess
 from tpudeploy.domain.errors import StateError, UsageError
 from tpudeploy.domain.names import Address, address
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.state import Record, State, StateWriter
-from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation
+from tpudeploy.operations.arguments import Arg, Count
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.planning.state_edits import records_at, select_addresses
 from tpudeploy.results import Result, document, result
 from tpudeploy.schemas.documents import state
@@ -21,6 +22,8 @@ from tpudeploy.serialization.statefile import dumps
 from tpudeploy.text.paint import Paint
 from tpudeploy.views.state import history, state_text
 from tpudeploy.workspace import Workspace
+
+_Name: TypeAlias = Annotated[str, Arg("A deployment (default: the only one).", positional=True)]
 
 
 @result
@@ -137,7 +140,13 @@ class StateFile(Result):
         return f"{self.state.deployment}, serial {self.state.serial}"
 
 
-def state_list(workspace: Workspace, addresses: Iterable[str] = ()) -> StateAddresses:
+def state_list(
+    workspace: Workspace,
+    addresses: Annotated[
+        Iterable[str],
+        Arg("NAME, or NAME[0] for one replica (default: all).", metavar="ADDR", positional=True),
+    ] = (),
+) -> StateAddresses:
     """List the addresses in the states, or those of them that `addresses` name: NAME, or NAME[0] for one replica.
 
     Raise `errors.StateError` for one that no state tracks, `errors.UsageError` for one that is not an address.
@@ -152,14 +161,17 @@ def state_list(workspace: Workspace, addresses: Iterable[str] = ()) -> StateAddr
     )
 
 
-def state_show(workspace: Workspace, address: str) -> StateRecords:
+def state_show(
+    workspace: Workspace,
+    address: Annotated[str, Arg("NAME, or NAME[0] for one replica.", metavar="ADDR", positional=True)],
+) -> StateRecords:
     """Show everything that the state records about one address. Raise as `state_list` does."""
     where = parse_address(address)
     state = state_of(workspace, where.deployment)
     return StateRecords(state=state, records=records_at(state, where))
 
 
-def state_history(workspace: Workspace, name: str | None = None) -> StateHistory:
+def state_history(workspace: Workspace, name: _Name | None = None) -> StateHistory:
     """List who wrote which state of a deployment and when, for as long as the backend keeps them.
 
     `name` may be left out where there is only one deployment. Raise `errors.StateError` if there is no state.
@@ -172,7 +184,12 @@ def state_history(workspace: Workspace, name: str | None = None) -> StateHistory
     return StateHistory(deployment=deployment, current=current, earlier=tuple(earlier))
 
 
-def state_pull(workspace: Workspace, name: str | None = None, *, serial: int | None = None) -> StateFile:
+def state_pull(
+    workspace: Workspace,
+    name: _Name | None = None,
+    *,
+    serial: Annotated[Count | None, Arg("The state with this serial, as `history` lists it.")] = None,
+) -> StateFile:
     """Return the current state of a deployment, or the earlier one with this serial, as text that can be pushed.
 
     `name` may be left out where there is only one deployment. Raise `errors.StateError` if there is no such state.
@@ -236,39 +253,15 @@ def _record_values(deployment: str, record: Record) -> dict[str, Any]:
     return {"address": address(deployment, record.index), **to_json(record), "attempts": attempts}
 
 
-_NAME = Argument(name="name", help="A deployment (default: the only one).", metavar="NAME", positional=True)
-_SERIAL = Argument(
-    name="serial", help="The state with this serial, as `history` lists it.", kind=ArgumentKind.COUNT, metavar="N"
-)
-
 OPERATIONS: Mapping[str, Operation] = {
     "state_list": Operation(
         run=state_list,
-        arguments=(
-            Argument(
-                name="addresses",
-                help="NAME, or NAME[0] for one replica (default: all).",
-                kind=ArgumentKind.TEXTS,
-                metavar="ADDR",
-                default=(),
-                positional=True,
-            ),
-        ),
         results=(StateAddresses,),
     ),
     "state_show": Operation(
         run=state_show,
-        arguments=(
-            Argument(
-                name="address",
-                help="NAME, or NAME[0] for one replica.",
-                metavar="ADDR",
-                is_required=True,
-                positional=True,
-            ),
-        ),
         results=(StateRecords,),
     ),
-    "state_history": Operation(run=state_history, arguments=(_NAME,), results=(StateHistory,)),
-    "state_pull": Operation(run=state_pull, arguments=(_NAME, _SERIAL), results=(StateFile,)),
+    "state_history": Operation(run=state_history, results=(StateHistory,)),
+    "state_pull": Operation(run=state_pull, results=(StateFile,)),
 }

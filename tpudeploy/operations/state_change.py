@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.errors import UsageError
@@ -14,8 +14,7 @@ from tpudeploy.domain.state import Attempt, State
 from tpudeploy.engine.session import states_by_name
 from tpudeploy.engine.state_ops import forget, migrate, move, push, remove_marker
 from tpudeploy.operations.arguments import Arg
-from tpudeploy.operations.bridge import rows
-from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, ArgumentKind, Operation, flag
+from tpudeploy.operations.declaration import Access, ApprovalForm, Operation
 from tpudeploy.operations.state import deployment_of, parse_address, state_of
 from tpudeploy.planning.state_edits import check_no_run, records_at
 from tpudeploy.reconcile.request_table import describe_request
@@ -26,6 +25,8 @@ from tpudeploy.text.paint import Paint
 from tpudeploy.workspace import Workspace
 
 OnEvent = Callable[[Event], None]
+
+_Force: TypeAlias = Annotated[bool, Arg("Even while a run is in progress.")]
 
 
 class StateChange(Result):
@@ -163,7 +164,11 @@ class StateRemoved(StateChange):
 
 
 def state_push(
-    workspace: Workspace, state: State | str, *, force: bool = False, on_event: OnEvent | None = None
+    workspace: Workspace,
+    state: Annotated[str | State, Arg("A state, or - for stdin.", metavar="FILE", positional=True)],
+    *,
+    force: Annotated[bool, Arg("Overwrite a state of another lineage, or a later one.")] = False,
+    on_event: OnEvent | None = None,
 ) -> StatePushed:
     """Write a state, or the text of one. Without `force`, a later state and one of another lineage are not replaced.
 
@@ -186,7 +191,7 @@ def state_mv(
     source: Annotated[str, Arg("NAME, or NAME[0] for one replica.", metavar="SRC", positional=True)],
     target: Annotated[str, Arg("What it is called then.", metavar="DST", positional=True)],
     *,
-    force: Annotated[bool, Arg("Even while a run is in progress.")] = False,
+    force: _Force = False,
     on_event: OnEvent | None = None,
 ) -> StateMoved:
     """Rename a deployment (`gemma`, `chat`), or move a slice to another index (`gemma[1]`, `gemma[0]`).
@@ -199,7 +204,12 @@ def state_mv(
 
 
 def state_migrate(
-    workspace: Workspace, name: str, to: str, *, force: bool = False, on_event: OnEvent | None = None
+    workspace: Workspace,
+    name: Annotated[str, Arg("A deployment.", positional=True)],
+    to: Annotated[str, Arg("The backend to move it to: gs://BUCKET/PREFIX, or a folder.", positional=True)],
+    *,
+    force: _Force = False,
+    on_event: OnEvent | None = None,
 ) -> StateMigrated:
     """Move the state of a deployment to another backend: a bucket (gs://BUCKET/PREFIX) or a folder.
 
@@ -220,10 +230,10 @@ def state_migrate(
 
 def state_rm(
     workspace: Workspace,
-    addresses: Iterable[str],
+    addresses: Annotated[Iterable[str], Arg("NAME, or NAME[0] for one replica.", metavar="ADDR", positional=True)],
     *,
-    dry_run: bool = False,
-    force: bool = False,
+    dry_run: Annotated[bool, Arg("Show what would be removed from the state, and change nothing.")] = False,
+    force: _Force = False,
     on_event: OnEvent | None = None,
 ) -> StateRemoved:
     """Remove slices from the state without deleting them: they continue to run and to be billed, untracked.
@@ -328,31 +338,15 @@ def _resource_id(attempt: Attempt) -> str:
     return path.format(project=attempt.project, zone=attempt.zone, name=attempt.name)
 
 
-_FORCE = flag("force", "Even while a run is in progress.")
-_FORCE_PUSH = flag("force", "Overwrite a state of another lineage, or a later one.")
-
 OPERATIONS: Mapping[str, Operation] = {
     "state_mv": Operation(
         run=state_mv,
-        arguments=rows(state_mv),
         results=(StateMoved,),
         access=Access.CHANGE,
         takes_events=True,
     ),
     "state_rm": Operation(
         run=state_rm,
-        arguments=(
-            Argument(
-                name="addresses",
-                help="NAME, or NAME[0] for one replica.",
-                kind=ArgumentKind.TEXTS,
-                metavar="ADDR",
-                is_required=True,
-                positional=True,
-            ),
-            flag("dry_run", "Show what would be removed from the state, and change nothing."),
-            _FORCE,
-        ),
         results=(StateRemoved,),
         access=Access.CHANGE,
         takes_events=True,
@@ -363,27 +357,12 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "state_migrate": Operation(
         run=state_migrate,
-        arguments=(
-            Argument(name="name", help="A deployment.", metavar="NAME", is_required=True, positional=True),
-            Argument(
-                name="to",
-                help="The backend to move it to: gs://BUCKET/PREFIX, or a folder.",
-                metavar="TO",
-                is_required=True,
-                positional=True,
-            ),
-            _FORCE,
-        ),
         results=(StateMigrated,),
         access=Access.CHANGE,
         takes_events=True,
     ),
     "state_push": Operation(
         run=state_push,
-        arguments=(
-            Argument(name="state", help="A state, or - for stdin.", metavar="FILE", is_required=True, positional=True),
-            _FORCE_PUSH,
-        ),
         results=(StatePushed,),
         access=Access.CHANGE,
         takes_events=True,

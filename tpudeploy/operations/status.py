@@ -6,7 +6,7 @@ Exit with 1 if a deployment cannot be observed: its state, its slices, or a serv
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from tpudeploy import loading
 from tpudeploy.boot_log.reading import Timeline
@@ -17,8 +17,8 @@ from tpudeploy.domain.errors import ConfigError, UsageError, worst
 from tpudeploy.domain.status import DeploymentStatus
 from tpudeploy.domain.verify import Details
 from tpudeploy.engine.status import statuses
-from tpudeploy.loading import Profiles
-from tpudeploy.operations.declaration import Operation, flag, valid_profiles
+from tpudeploy.operations.arguments import Agents, Arg, ValidProfiles
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.results import Result, document, part, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.verify.view import details
@@ -88,10 +88,16 @@ class Status(Result):
 
 def status(
     workspace: Workspace,
-    profiles: Profiles = (),
+    profiles: Annotated[
+        ValidProfiles, Arg(agents=Agents("paths inside the project; none for everything in the states"))
+    ] = (),
     *,
-    details: bool = False,
-    timeline: bool = False,
+    details: Annotated[
+        bool, Arg("Show what each engine runs with and what its chips hold: planned beside measured.", agents=None)
+    ] = False,
+    timeline: Annotated[
+        bool, Arg("Show each machine's last start part by part, and what made it slow.", agents=None)
+    ] = False,
     invalid: Mapping[str, ConfigError] | None = None,
 ) -> Status:
     """Show deployments, their progress, endpoints and health. Without profiles, no endpoint is probed.
@@ -132,19 +138,6 @@ def _statuses_of(
 
 OPERATION = Operation(
     run=status,
-    arguments=(
-        valid_profiles(is_required=False, agents="paths inside the project; none for everything in the states"),
-        flag(
-            "details",
-            "Show what each engine runs with and what its chips hold: planned beside measured.",
-            for_agents=False,
-        ),
-        flag(
-            "timeline",
-            "Show each machine's last start part by part, and what made it slow.",
-            for_agents=False,
-        ),
-    ),
     results=(Status,),
     title="Status",
     tool="status",

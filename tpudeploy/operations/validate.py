@@ -15,8 +15,9 @@ from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.pins import Pins
-from tpudeploy.loading import OneProfile, Profiles
-from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, Operation
+from tpudeploy.loading import OneProfile
+from tpudeploy.operations.arguments import ProfileFiles
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.planning.plan_rules import unreachable_end
 from tpudeploy.results import Result, document, result
 from tpudeploy.sizing.checks import check
@@ -80,7 +81,7 @@ class Validation(Result):
         )
 
 
-def validate(workspace: Workspace, profiles: Profiles) -> Validation:
+def validate(workspace: Workspace, profiles: ProfileFiles) -> Validation:
     """Check profiles offline: format, flags, placement, memory, startup script.
 
     A profile that is named by its path may be invalid; its problems are in the result.
@@ -106,14 +107,6 @@ def _checked(workspace: Workspace, one: OneProfile, pins: Callable[[], Pins]) ->
 
 OPERATION = Operation(
     run=validate,
-    arguments=(
-        Argument(
-            name="profiles",
-            kind=ArgumentKind.PROFILE_FILES,
-            is_required=True,
-            agents=AgentForm(about="paths inside the project: profiles, or folders of them"),
-        ),
-    ),
     results=(Validation,),
     access=Access.OFFLINE,
     title="Validate profiles",

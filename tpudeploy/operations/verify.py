@@ -11,8 +11,8 @@ from typing import Any
 from tpudeploy import loading
 from tpudeploy.domain import exits
 from tpudeploy.domain.verify import Verification
-from tpudeploy.loading import OneProfile
-from tpudeploy.operations.declaration import Operation, profile
+from tpudeploy.operations.arguments import AProfile
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.results import Result, document, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.verify.view import verify as view
@@ -55,7 +55,7 @@ class Verified(Result):
         return view(self.verification, paint, width=width)
 
 
-def verify(workspace: Workspace, profile: OneProfile) -> Verified:
+def verify(workspace: Workspace, profile: AProfile) -> Verified:
     """Compare a profile's settings with those of its engines, from their API, metrics and boot logs.
 
     A setting that no engine reports is unknown. Raise `errors.QueryFailed` if the deployment has no endpoint,
@@ -64,4 +64,4 @@ def verify(workspace: Workspace, profile: OneProfile) -> Verified:
     return Verified(verification=workspace.verification(loading.profile(profile)))
 
 
-OPERATION = Operation(run=verify, arguments=(profile(),), results=(Verified,), title="Verify settings", tool="verify")
+OPERATION = Operation(run=verify, results=(Verified,), title="Verify settings", tool="verify")

@@ -15,8 +15,8 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.excerpt import describe_diagnostics
-from tpudeploy.loading import Profiles
-from tpudeploy.operations.declaration import AgentForm, Argument, Operation, flag, valid_profiles
+from tpudeploy.operations.arguments import Agents, Arg, Refresh, ValidProfiles
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.results import Result, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.workspace import Workspace
@@ -46,10 +46,18 @@ class ZoneTables(Result):
 
 def zones(
     workspace: Workspace,
-    profiles: Profiles = (),
+    profiles: Annotated[
+        ValidProfiles, Arg(agents=Agents("paths inside the project; none to ask for `type` alone"))
+    ] = (),
     *,
-    type: str | None = None,  # noqa: A002 - the command line's word
-    refresh: bool = False,
+    type: Annotated[  # noqa: A002 - the command line's word
+        str | None,
+        Arg(
+            "The slice type, e.g. v6e-4 (default: the profile's, or v6e-1).",
+            agents=Agents("e.g. v6e-4; otherwise the profile's, else v6e-1"),
+        ),
+    ] = None,
+    refresh: Refresh = False,
 ) -> ZoneTables:
     """List where a slice type is available, by zone: hardware, provisioning models, quota, price, recent results.
 
@@ -98,16 +106,6 @@ def _resolved(workspace: Workspace, profiles: Iterable[Profile]) -> tuple[list[D
 
 OPERATION = Operation(
     run=zones,
-    arguments=(
-        valid_profiles(is_required=False, agents="paths inside the project; none to ask for `type` alone"),
-        Argument(
-            name="type",
-            help="The slice type, e.g. v6e-4 (default: the profile's, or v6e-1).",
-            metavar="TYPE",
-            agents=AgentForm(about="e.g. v6e-4; otherwise the profile's, else v6e-1"),
-        ),
-        flag("refresh", "Read hardware and prices again; they are cached for a day.", for_agents=False),
-    ),
     results=(ZoneTables,),
     title="Find zones",
     tool="zones",

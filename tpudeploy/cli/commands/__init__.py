@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tpudeploy import feature_table
 from tpudeploy.operations import OPERATIONS
-from tpudeploy.operations.declaration import Operation
 
 if TYPE_CHECKING:
     from tpudeploy.cli.context import Context
+    from tpudeploy.operations.declaration import Operation
 
 # Commands that are no operation, before and after the operations.
 _FIRST = {

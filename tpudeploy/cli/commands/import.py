@@ -8,6 +8,7 @@ from pathlib import Path
 from tpudeploy.adapters.state.disk import Folder
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.operation_command import add_argument
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain import exits
 from tpudeploy.domain.errors import ConfigError, UsageError
@@ -19,15 +20,15 @@ from tpudeploy.planning.readback import write_profile
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    for argument in (OPERATION.argument("address"), OPERATION.argument("id")):
-        parser.add_argument(argument.name, metavar=argument.metavar, help=argument.help)
+    for name in ("address", "id"):
+        add_argument(parser, OPERATION.argument(name))
     parser.add_argument(
         "profile", metavar="PROFILE", nargs="?", help="The profile of NAME (default: NAME.yaml in this folder)."
     )
     options.overlays(parser)
     options.flag(parser, "generate", "Write PROFILE first, from the existing slice.")
     options.option(parser, "model", "With -generate: the model, if the slice does not name it.", metavar="ID")
-    options.flag(parser, "foreign", OPERATION.argument("foreign").help)
+    add_argument(parser, OPERATION.argument("foreign"))
     options.lock_timeout(parser)
     options.backend(parser)
 

@@ -13,7 +13,7 @@ from tpudeploy.operations.query import OPERATION as OPERATION  # noqa: PLC0414 -
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("profile", metavar="PROFILE", help="A profile.")
-    parser.add_argument("prompt", metavar="PROMPT", nargs="?", help=OPERATION.argument("prompt").help)
+    parser.add_argument("prompt", metavar="PROMPT", nargs="?", help=OPERATION.argument("prompt").arg.help)
     parser.add_argument(
         "-f", "--file", metavar="FILE", help="Read the prompt from a file, `-` for stdin; it follows PROMPT."
     )

@@ -60,7 +60,7 @@ def _is_id(text: str) -> bool:
 def _check(args: argparse.Namespace) -> None:
     """Raise `errors.UsageError` for an option that needs an A/B. The environment's values hold where they apply."""
     values = {**option_values(_AB, args), "auto_approve": args.auto_approve}
-    names = {argument.name: argument.option_name for argument in _AB.arguments} | {"auto_approve": "auto-approve"}
+    names = {argument.name: argument.option for argument in _AB.arguments} | {"auto_approve": "auto-approve"}
     for name, value in values.items():
         if value and not options.environment_value(names[name]):
             raise UsageError(f"--{names[name]} needs --ab.", hint="Try --ab PATH=A,B and a profile.")

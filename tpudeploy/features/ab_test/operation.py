@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge, Le
 
 from tpudeploy import loading
 from tpudeploy.domain import exits
@@ -19,24 +20,15 @@ from tpudeploy.features.ab_test.experiment import Experiment
 from tpudeploy.features.ab_test.result import ExperimentResult as Effects
 from tpudeploy.features.ab_test.service import AbTests, Arms, Listener
 from tpudeploy.features.ab_test.turns import FEWEST, ExperimentPlan
-from tpudeploy.features.accuracy.operation import COUNT
 from tpudeploy.features.accuracy.questions import ARITHMETIC
 from tpudeploy.features.accuracy.service import QuestionRequest, read_questions
-from tpudeploy.features.benchmark.bench_operation import Grid, SweepOptions, client_arguments, sweep_arguments
+from tpudeploy.features.benchmark.bench_operation import ClientCells, Grid, SweepOptions
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.run import Bounds
 from tpudeploy.features.benchmark.service import bounds_of
 from tpudeploy.loading import OneProfile
-from tpudeploy.operations.declaration import (
-    Access,
-    AgentForm,
-    ApprovalForm,
-    Argument,
-    ArgumentKind,
-    CommandForm,
-    Operation,
-    profile,
-)
+from tpudeploy.operations.arguments import Agents, AProfile, Arg, ArgumentGroup, Count, Seconds, Usd, arguments
+from tpudeploy.operations.declaration import Access, ApprovalForm, Operation
 from tpudeploy.results import Result, document, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.workspace import Workspace
@@ -129,8 +121,17 @@ def ab(
     workspace: Workspace,
     proposal: AbProposal,
     *,
-    duration_seconds: float | None = None,
-    max_cost: float | None = None,
+    duration_seconds: Annotated[
+        Seconds | None,
+        Arg(
+            "Start no further repeat after TIME, restarts included, e.g. 2h.",
+            name="duration",
+            agents=Agents("start no new step after this long"),
+        ),
+    ] = None,
+    max_cost: Annotated[
+        Usd | None, Arg("Start no further repeat once the slice has cost this much.", agents=None)
+    ] = None,
     reset: bool = False,
     folder: str | Path = ".",
     listener: Listener | None = None,
@@ -163,16 +164,53 @@ def ab(
 
 def ab_propose(
     workspace: Workspace,
-    profile: OneProfile,
-    flag: str | None = None,
-    options: SweepOptions | None = None,
+    profile: AProfile,
+    flag: Annotated[
+        str | None,
+        Arg(
+            "With a profile: deploy these two values of one flag in turns, and compare them.",
+            name="ab",
+            metavar="PATH=A,B",
+            resumed=True,
+            agents=Agents("PATH=A,B: a key of the profile and two values, as serving.padding_gap=0,512", required=True),
+        ),
+    ] = None,
+    options: Annotated[
+        SweepOptions | None, ArgumentGroup(ClientCells, defaults=GRID, agents=GRID, resumed=True)
+    ] = None,
     *,
-    repeats: int | None = None,
+    repeats: Annotated[
+        Count | None,
+        Ge(2),
+        Le(20),
+        Arg(
+            f"With --ab: measure B this many times, and A once more (default {_REPEATS}).",
+            resumed=True,
+            agents=Agents("how often to measure B; A is measured once more", default=_REPEATS),
+        ),
+    ] = None,
     by: Measure | str | None = None,
-    questions: str | None = None,
-    count: int | None = None,
-    no_accuracy: bool = False,
-    resume: str | None = None,
+    questions: Annotated[
+        str | None,
+        Arg(
+            "Also compare answers: a JSONL file, `arithmetic` or `lm_eval:TASK` "
+            "(default for a risky flag: arithmetic).",
+            name="accuracy",
+            metavar="QUESTIONS",
+            resumed=True,
+            agents=None,
+        ),
+    ] = None,
+    count: Annotated[
+        Count | None,
+        Arg("Ask only the first N questions (default: all).", name="questions", resumed=True, agents=None),
+    ] = None,
+    no_accuracy: Annotated[
+        bool, Arg("Ask no questions, even if the flag can change answers.", resumed=True, agents=None)
+    ] = False,
+    resume: Annotated[
+        str | None, Arg("Continue an A/B: measure only the remaining repeats.", metavar="ID", agents=None)
+    ] = None,
     folder: str | Path = ".",
 ) -> AbProposal:
     """Propose to compare two values of one flag in place: restarts, downtime, time, cost. Changes nothing.
@@ -248,7 +286,9 @@ def _questions(source: str | None, count: int | None, path: str, *, no_accuracy:
     return source
 
 
-def ab_result(workspace: Workspace, ab_id: str) -> AbResult:
+def ab_result(
+    workspace: Workspace, ab_id: Annotated[str, Arg(agents=Agents("an A/B's id, or a prefix of it"))]
+) -> AbResult:
     """Show the result of an A/B: which value to keep and why, and each effect with its interval.
 
     `ab_id` is its id or the beginning of one. Raise `errors.UsageError` for an unknown id, `errors.RunUnreadable`.
@@ -267,78 +307,10 @@ def make_arms(profile: OneProfile, flag: ArmFlag) -> Arms:
     return Arms(base=base, a=a, b=b, path=flag.path, values=flag.values)
 
 
-_ARGUMENTS = (
-    profile(),
-    Argument(
-        name="flag",
-        help="With a profile: deploy these two values of one flag in turns, and compare them.",
-        command=CommandForm(option="ab"),
-        metavar="PATH=A,B",
-        is_required=True,
-        agents=AgentForm(about="PATH=A,B: a key of the profile and two values, as serving.padding_gap=0,512"),
-        is_resumed=True,
-    ),
-    Argument(
-        name="repeats",
-        help=f"With --ab: measure B this many times, and A once more (default {_REPEATS}).",
-        kind=ArgumentKind.COUNT,
-        metavar="N",
-        least=2,
-        most=20,
-        agents=AgentForm(about="how often to measure B; A is measured once more", default=_REPEATS),
-        is_resumed=True,
-    ),
-    Argument(name="by", command=None, agents=None),  # `compare` has this option for all its forms
-    *sweep_arguments(GRID, agents=GRID),
-)
-_BOUNDS = (
-    Argument(
-        name="duration_seconds",
-        help="Start no further repeat after TIME, restarts included, e.g. 2h.",
-        kind=ArgumentKind.SECONDS,
-        command=CommandForm(option="duration"),
-        metavar="TIME",
-        agents=AgentForm(about="start no new step after this long"),
-    ),
-    Argument(
-        name="max_cost",
-        help="Start no further repeat once the slice has cost this much.",
-        kind=ArgumentKind.AMOUNT,
-        metavar="USD",
-        agents=None,
-    ),
-)
-_MORE_ARGUMENTS = (
-    *client_arguments(is_resumed=True),
-    Argument(
-        name="questions",
-        help="Also compare answers: a JSONL file, `arithmetic` or `lm_eval:TASK` "
-        "(default for a risky flag: arithmetic).",
-        command=CommandForm(option="accuracy"),
-        metavar="QUESTIONS",
-        agents=None,
-        is_resumed=True,
-    ),
-    replace(COUNT, agents=None, is_resumed=True),
-    Argument(
-        name="no_accuracy",
-        help="Ask no questions, even if the flag can change answers.",
-        kind=ArgumentKind.FLAG,
-        default=False,
-        agents=None,
-        is_resumed=True,
-    ),
-    Argument(name="resume", help="Continue an A/B: measure only the remaining repeats.", metavar="ID", agents=None),
-)
 OPERATIONS: Mapping[str, Operation] = {
     "ab": Operation(
         run=ab,
-        arguments=(
-            *_ARGUMENTS,
-            *_BOUNDS,
-            *_MORE_ARGUMENTS,
-            Argument(name="reset", kind=ArgumentKind.FLAG, default=False, command=None),
-        ),
+        also=arguments(ab_propose),
         results=(AbResult,),
         access=Access.END,
         title="Run an A/B",
@@ -349,15 +321,12 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "ab_propose": Operation(
         run=ab_propose,
-        arguments=(*_ARGUMENTS, *_MORE_ARGUMENTS),
         results=(AbProposal,),
         title="Propose an A/B",
         tool="ab_propose",
-        groups={"options": SweepOptions},
     ),
     "ab_result": Operation(
         run=ab_result,
-        arguments=(Argument(name="ab_id", is_required=True, agents=AgentForm(about="an A/B's id, or a prefix of it")),),
         results=(AbResult,),
         access=Access.OFFLINE,
         title="Show an A/B",

@@ -31,6 +31,6 @@ def run(args: argparse.Namespace, context: Context) -> int | None:
         return result.exit_code
     for name, value in values.items():
         if value is not None:
-            option = OPERATION.argument(name).option_name
+            option = OPERATION.argument(name).option
             raise UsageError(f"--{option} needs --accuracy.", hint="Try --accuracy arithmetic.")
     return None

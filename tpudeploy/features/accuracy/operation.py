@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from tpudeploy import loading
 from tpudeploy.config.profile import Profile
@@ -12,11 +12,12 @@ from tpudeploy.domain import exits
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.features.accuracy import view
 from tpudeploy.features.accuracy.judgement import Judgement, SheetComparison
+from tpudeploy.features.accuracy.questions import ARITHMETIC
 from tpudeploy.features.accuracy.service import AccuracyTests, QuestionRequest, read_answers
 from tpudeploy.features.accuracy.sheet import Sheet
 from tpudeploy.features.accuracy.verdict import LEAST_BASELINE, verdict
-from tpudeploy.loading import OneProfile
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, CommandForm, Operation, profile
+from tpudeploy.operations.arguments import AProfile, Arg, Count
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, document, part, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.workspace import Workspace
@@ -74,29 +75,49 @@ class Accuracy(Result):
 
 def accuracy(
     workspace: Workspace,
-    profile: OneProfile,
-    questions: str = "arithmetic",
+    profile: AProfile,
+    questions: Annotated[
+        str | None,
+        Arg(
+            "Ask questions with known answers instead: a JSONL file, `arithmetic`, or `lm_eval:TASK`.",
+            name="accuracy",
+            metavar="QUESTIONS",
+        ),
+    ] = None,
     *,
-    against: str | None = None,
-    count: int | None = None,
-    concurrency: int | None = None,
-    max_tokens: int | None = None,
+    against: Annotated[
+        str | None,
+        Arg(
+            "Compare with this server or these saved answers; exit with 13 if quality fell.",
+            metavar="URL | ANSWERS",
+        ),
+    ] = None,
+    count: Annotated[Count | None, Arg("Ask only the first N questions (default: all).", name="questions")] = None,
+    concurrency: Annotated[
+        Count | None,
+        Arg(
+            "Ask N questions at the same time (default: as for ANSWERS, or max_num_seqs).",
+            variable="verify-concurrency",
+        ),
+    ] = None,
+    max_tokens: Annotated[Count | None, Arg("The most tokens in an answer (default 512).")] = None,
     api_key: str | None = None,
     folder: str | Path = ".",
     on_message: Callable[[str], None] | None = None,
 ) -> Accuracy:
     """Ask a deployment questions with known answers, store the answers, and compare them with those of another server.
 
-    `questions` are `arithmetic`, `lm_eval:TASK`, or a JSONL file in `folder`, of which the first `count` are asked; a
-    file of answers is compared without asking. `against` is a server's address, whose key is `api_key`, or answers: a
-    file, or the id of an earlier result. `concurrency` questions are asked at the same time, and an answer has at most
-    `max_tokens`; None is as the other server was asked, or the default. `on_message` gets a line before the first
-    question.
+    `questions` are `arithmetic` (the default), `lm_eval:TASK`, or a JSONL file in `folder`, of which the first `count`
+    are asked; a file of answers is compared without asking. `against` is a server's address, whose key is `api_key`, or
+    answers: a file, or the id of an earlier result. `concurrency` questions are asked at the same time, and an answer
+    has at most `max_tokens`; None is as the other server was asked, or the default. `on_message` gets a line before the
+    first question.
 
     Raise `errors.QueryFailed` where a server does not answer, `errors.UsageError` where it is not the one that the
     profile declares and for a file that cannot be read, `errors.RunUnreadable`.
     """
     tests, loaded, say = AccuracyTests(workspace), loading.profile(profile), on_message or _ignore
+    questions = questions or ARITHMETIC
     request = QuestionRequest(
         source=questions, folder=Path(folder), count=count, concurrency=concurrency, max_tokens=max_tokens
     )
@@ -152,41 +173,8 @@ def _scores(sheet: Sheet) -> dict[str, Any]:
 
 
 # How many of the questions are asked, wherever they are.
-COUNT = Argument(
-    name="count",
-    help="Ask only the first N questions (default: all).",
-    kind=ArgumentKind.COUNT,
-    command=CommandForm(option="questions"),
-    metavar="N",
-)
 OPERATION = Operation(
     run=accuracy,
-    arguments=(
-        profile(),
-        Argument(
-            name="questions",
-            help="Ask questions with known answers instead: a JSONL file, `arithmetic`, or `lm_eval:TASK`.",
-            command=CommandForm(option="accuracy"),
-            metavar="QUESTIONS",
-        ),
-        Argument(
-            name="against",
-            help="Compare with this server or these saved answers; exit with 13 if quality fell.",
-            metavar="URL | ANSWERS",
-        ),
-        COUNT,
-        Argument(
-            name="concurrency",
-            help="Ask N questions at the same time (default: as for ANSWERS, or max_num_seqs).",
-            kind=ArgumentKind.COUNT,
-            command=CommandForm(variable="verify-concurrency"),
-            metavar="N",
-        ),
-        Argument(
-            name="max_tokens", help="The most tokens in an answer (default 512).", kind=ArgumentKind.COUNT, metavar="N"
-        ),
-        Argument(name="api_key", command=None),
-    ),
     results=(Accuracy,),
     access=Access.LOAD,
 )

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from inspect import Parameter, Signature, cleandoc
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
+from annotated_types import MinLen
 from mcp.types import ToolAnnotations
 from pydantic import Field, create_model
 
@@ -18,8 +19,8 @@ from tpudeploy.features.agents.answers import ToolDocument
 from tpudeploy.features.agents.project import Opened
 from tpudeploy.features.agents.session import AgentSession, Call, session
 from tpudeploy.loading import is_name
-from tpudeploy.operations.arguments import REQUIRED, Agents, Arg, Declared, Group, NamesProfiles, Value
-from tpudeploy.operations.declaration import PROFILE_KINDS, Access, Argument, ArgumentKind, Operation
+from tpudeploy.operations.arguments import REQUIRED, Argument, NamesProfiles
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result
 
 # What a client is told that a call can do. The hints are for clients; the server itself enforces the limits.
@@ -40,7 +41,7 @@ HINTS = {
 _TAKES_VALUES = frozenset({"plan", "render", "size", "tune_propose", "validate"})
 _VALUES = "set"
 _MOST_VALUES, _LONGEST_VALUE = 64, 4096
-_SEVERAL_PROFILES = frozenset({ArgumentKind.PROFILES, ArgumentKind.VALID_PROFILES})
+_SEVERAL_PROFILES = frozenset({NamesProfiles.SEVERAL, NamesProfiles.EACH_VALID})
 _JSON_TYPES: dict[str, Any] = {"string": str, "number": float, "integer": int, "boolean": bool, "null": None}
 
 
@@ -72,7 +73,7 @@ def respond_with_result(call: ToolCall) -> dict[str, Any]:
 
 def tool_function(operation: Operation, respond: Response) -> Callable[..., dict[str, Any]]:
     """Return the function of a tool, whose arguments are those of the row: `respond` makes the document of a call."""
-    offered = tuple(argument for argument in operation.arguments if argument.agents is not None)
+    offered = tuple(argument for argument in operation.arguments if argument.arg.agents is not None)
 
     def call(ctx: Call, **values: Any) -> dict[str, Any]:
         server_session = session(ctx)
@@ -86,12 +87,12 @@ def tool_function(operation: Operation, respond: Response) -> Callable[..., dict
                 if value is None and is_only_profile(operation, argument):
                     value = project.only_profile()
                 _check_name(argument, value)
-                if argument.agents_kind is ArgumentKind.PROFILE and value is not None:
+                if argument.agents_profiles is NamesProfiles.ONE and value is not None:
                     one = closing.enter_context(project.opened(value, sets=sets))
                     values[argument.name] = one.profile
                     opened = opened or one  # the workspace is that of the first profile
                     paths.append(value)
-                elif argument.agents_kind in _SEVERAL_PROFILES:
+                elif argument.agents_profiles in _SEVERAL_PROFILES:
                     paths += value
                     # Only a removal needs no profile: what to delete is in the state.
                     opening = project.opened(*value, takes_names=values.get("destroy") is True, sets=sets)
@@ -137,11 +138,11 @@ def is_only_profile(operation: Operation, argument: Argument) -> bool:
     Only what reads may guess: what changes something is told which.
     """
     is_reading = operation.access in {Access.OFFLINE, Access.LOOK}
-    return is_reading and argument.agents_kind is ArgumentKind.PROFILE and _is_required(argument)
+    return is_reading and argument.agents_profiles is NamesProfiles.ONE and _is_required(argument)
 
 
 def _is_required(argument: Argument) -> bool:
-    return argument.is_required or (argument.agents is not None and argument.agents.is_required)
+    return argument.is_required or argument.agents.required
 
 
 def _check_name(argument: Argument, value: object) -> None:
@@ -150,64 +151,36 @@ def _check_name(argument: Argument, value: object) -> None:
     The operation would load a path as the user's own profile, and quote it. Profiles of an agent are untrusted, and are
     loaded by the project alone.
     """
-    is_name_only = argument.kind in PROFILE_KINDS and argument.agents_kind not in PROFILE_KINDS
+    is_name_only = argument.profiles is NamesProfiles.ONE_OR_NAME and argument.agents_profiles is None
     if is_name_only and value is not None and not is_name(str(value)):
         raise UsageError(f"`{value}` is not the name of a deployment.", hint="A name has neither a dot nor a slash.")
 
 
-def _parameter(argument: Argument, *, is_left_out: bool) -> Parameter:
-    """Return the parameter of the tool's function from which the SDK makes the input schema."""
-    if argument.declared is not None:
-        return _declared_parameter(argument.declared, argument.declared.arg.agents, may_be_left_out=is_left_out)
-    is_required = _is_required(argument) and not is_left_out
-    kind: Any
-    kind, limits = _kind_and_limits(argument, is_required=is_required)
-    optional = argument.agents_default
-    if optional is None and not is_required:
-        kind |= None
-    default = Parameter.empty if is_required else optional
-    about = {"description": argument.agents_help}
-    annotation = Annotated[kind, Field(**about, **limits)]
-    return Parameter(argument.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
-
-
-def _declared_parameter(one: Declared, agents: Agents, *, may_be_left_out: bool = False) -> Parameter:
-    """Return an argument as the agents' SDK reads it, which makes the input schema of it and checks values by it."""
-    required = (one.default is REQUIRED or agents.required) and not may_be_left_out
-    default = REQUIRED if required else (None if one.agents_default is REQUIRED else one.agents_default)
-    profiles, kind = one.of(NamesProfiles), one.type
-    bounds = [each for each in one.metadata if not isinstance(each, Arg | Value | NamesProfiles | Group)]
-    if profiles is not None:
-        kind, bounds = (str if profiles.one else tuple[str, ...]), [Field(min_length=1)] if required else []
-    for bound in bounds:
+def _parameter(one: Argument, *, is_left_out: bool) -> Parameter:
+    """Return the parameter of the tool's function, from which the SDK makes the input schema and checks values."""
+    required = _is_required(one) and not is_left_out
+    default = one.default if one.agents.default is None else one.agents.default
+    if required or default is REQUIRED:
+        default = REQUIRED if required else None
+    kind: Any = _kind(one)
+    if required and (kind is str or one.is_several or one.agents_profiles is not None):
+        kind = Annotated[kind, MinLen(1)]
+    for bound in one.agents_bounds:  # after it: they may ask for more
         kind = Annotated[kind, bound]
     kind = kind | None if default is None else kind
-    kind = Annotated[kind, Field(description=agents.help or one.arg.help)]
+    kind = Annotated[kind, Field(description=one.agents_help)]
     return Parameter(one.name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
 
-def _kind_and_limits(argument: Argument, *, is_required: bool) -> tuple[Any, dict[str, Any]]:
-    """Return the type of an argument, and the limits of a list's length."""
-    limits: dict[str, Any] = {}
-    kind: Any
-    match argument.agents_kind:
-        case ArgumentKind.TEXT if argument.choices:
-            kind = Literal[argument.choices]
-        case ArgumentKind.TEXT | ArgumentKind.PROFILE:
-            kind = Annotated[str, Field(min_length=1)] if is_required else str
-        case ArgumentKind.FLAG:
-            kind = bool
-        case ArgumentKind.COUNT:
-            kind = Annotated[int, Field(ge=argument.least, le=argument.most)]
-        case ArgumentKind.COUNTS:
-            kind = tuple[Annotated[int, Field(ge=1)], ...]
-            limits = {"min_length": argument.least, "max_length": argument.most}
-        case ArgumentKind.TEXTS | ArgumentKind.PROFILES | ArgumentKind.VALID_PROFILES | ArgumentKind.PROFILE_FILES:
-            kind = list[str] if is_required else tuple[str, ...]
-            limits = {"min_length": argument.least} if is_required else {}
-        case _:
-            kind = Annotated[float, Field(gt=0, le=argument.most)]
-    return kind, limits
+def _kind(one: Argument) -> Any:
+    """Return the type of what an agent gives: profiles are named by their paths."""
+    if one.agents_profiles is NamesProfiles.ONE or (one.profiles and one.agents_profiles is None):
+        return str
+    if one.agents_profiles is not None:
+        return tuple[str, ...]
+    if one.is_several:
+        return tuple[get_args(one.type)[0], ...]  # type: ignore[misc]  # a type that is made at run time
+    return Literal[one.choices] if one.choices else one.type
 
 
 def answer_model(result: type[Result], *others: type[Result]) -> type[ToolDocument]:

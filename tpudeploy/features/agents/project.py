@@ -31,15 +31,15 @@ def with_values(sets: Sequence[str]) -> argparse.Namespace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class StatesPlace:
     """A project folder, and where its states are."""
 
     folder: Path
     states: str
 
 
-def _place_of(workspace: Workspace) -> Place:
-    return Place(folder=absolute(workspace.adapters.folder), states=workspace.adapters.place)
+def _place_of(workspace: Workspace) -> StatesPlace:
+    return StatesPlace(folder=absolute(workspace.adapters.folder), states=workspace.adapters.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Project:
 
     context: Context
     clock: Callable[[], Clock]
-    place: Place | None = None
+    place: StatesPlace | None = None
     guard: Callable[[StateBackend, bool], StateBackend] | None = None
 
     def untrusted(self) -> Project:

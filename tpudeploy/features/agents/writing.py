@@ -90,7 +90,7 @@ def destroy(ctx: Call, plan_id: PlanId, approval: Approval) -> documents.Documen
 
 def report_host(
     ctx: Call,
-    address: Annotated[str, Field(min_length=1, description=_REPORT_HOST.argument("address").help)],
+    address: Annotated[str, Field(min_length=1, description=_REPORT_HOST.argument("address").arg.help)],
     approval: ReportApproval,
 ) -> documents.Document:
     """Report the host of a slice to Google as faulty, if its boot log names a fault of the machine. Its server ends.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from tpudeploy import loading
 from tpudeploy.config.profile import Profile
@@ -14,8 +14,8 @@ from tpudeploy.features.alerts.formats import FORMATS
 from tpudeploy.features.alerts.watched import ROOM, Watched, around, ttft_target, watched
 from tpudeploy.features.benchmark.operating import operating_points
 from tpudeploy.features.benchmark.store import stored_runs
-from tpudeploy.loading import Profiles
-from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, CommandForm, Operation
+from tpudeploy.operations.arguments import Agents, Arg, Latency, SomeProfiles
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.operations.endpoint import require_completions
 from tpudeploy.results import Result, document, result
 from tpudeploy.text.paint import Paint
@@ -62,11 +62,35 @@ class AlertFile(Result):
 
 def alerts(
     workspace: Workspace,
-    profiles: Profiles,
-    form: str = "rules",
+    profiles: SomeProfiles,
+    form: Annotated[
+        str,
+        Arg(
+            f"The format: {', '.join(_FORMATS)} (default: rules).",
+            name="format",
+            choices=tuple(_FORMATS),
+            metavar="FORMAT",
+            agents=Agents("Prometheus rules, in three forms; how to collect metrics; a Grafana dashboard"),
+        ),
+    ] = "rules",
     *,
-    ttft_seconds: float | None = None,
-    run_id: str | None = None,
+    ttft_seconds: Annotated[
+        Latency | None,
+        Arg(
+            "Alert if the first token of more than 1 in 20 requests takes longer, e.g. 2.5.",
+            name="ttft",
+            agents=Agents("how late a first token may be"),
+        ),
+    ] = None,
+    run_id: Annotated[
+        str | None,
+        Arg(
+            "Take that limit from what this run of `bench` measured at its balanced point.",
+            name="run",
+            metavar="ID",
+            agents=None,
+        ),
+    ] = None,
 ) -> AlertFile:
     """Generate alert rules for profiles, as the text of a file with remarks. Writes nothing.
 
@@ -163,38 +187,6 @@ def _remarks(form: str, deployments: Sequence[Watched]) -> list[str]:
 
 OPERATION = Operation(
     run=alerts,
-    arguments=(
-        Argument(
-            name="profiles",
-            kind=ArgumentKind.PROFILES,
-            is_required=True,
-            agents=AgentForm(about="paths inside the project: profiles, or folders of them"),
-        ),
-        Argument(
-            name="form",
-            help=f"The format: {', '.join(_FORMATS)} (default: rules).",
-            command=CommandForm(option="format"),
-            choices=tuple(_FORMATS),
-            default="rules",
-            metavar="FORMAT",
-            agents=AgentForm(about="Prometheus rules, in three forms; how to collect metrics; a Grafana dashboard"),
-        ),
-        Argument(
-            name="ttft_seconds",
-            help="Alert if the first token of more than 1 in 20 requests takes longer, e.g. 2.5.",
-            kind=ArgumentKind.LATENCY,
-            command=CommandForm(option="ttft"),
-            metavar="SECONDS",
-            agents=AgentForm(about="how late a first token may be"),
-        ),
-        Argument(
-            name="run_id",
-            help="Take that limit from what this run of `bench` measured at its balanced point.",
-            command=CommandForm(option="run"),
-            metavar="ID",
-            agents=None,
-        ),
-    ),
     results=(AlertFile,),
     access=Access.OFFLINE,
     title="Generate alerts",

@@ -28,12 +28,13 @@ from tpudeploy.features.benchmark.service import Benchmarks, bounds_of
 from tpudeploy.features.benchmark.store import find_run, stored_runs
 from tpudeploy.features.benchmark.subject import Target
 from tpudeploy.loading import OneProfile
-from tpudeploy.operations.arguments import Agents, Arg, Counts, Seconds
-from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, CommandForm, Operation, profile
+from tpudeploy.operations.arguments import Agents, AProfile, Arg, ArgumentGroup, Count, Counts, Index, Seconds, Usd
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.operations.written_files import WrittenFiles, write_files
 from tpudeploy.workspace import Workspace
 
-Contents: TypeAlias = "Mapping[str, bytes] | str | PathLike[str] | Iterable[str | PathLike[str]]"
+DRIVERS = ("vllm", "guidellm", "aiperf")
+Contents: TypeAlias = "Iterable[str | PathLike[str]] | Mapping[str, bytes] | str | PathLike[str]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +45,18 @@ class ServerAddress:
     what the server requires.
     """
 
-    url: str
-    model: str | None = None
-    type: str | None = None
-    usd_per_hour: float | None = None
+    url: Annotated[
+        str, Arg("Measure this address instead of a profile's; its API key is read from VLLM_API_KEY.", agents=None)
+    ]
+    model: Annotated[
+        str | None,
+        Arg("With --url or import: the served model name (default: the first, or the file's).", agents=None),
+    ] = None
+    type: Annotated[
+        str | None,
+        Arg("With --url or import: its slice type, e.g. v6e-4, to detect impossible figures.", agents=None),
+    ] = None
+    usd_per_hour: Annotated[Usd | None, Arg("With --url: the price of its slice in USD/h.", agents=None)] = None
     api_key: str | None = field(default=None, repr=False)
 
 
@@ -77,7 +86,21 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepOptions(Cells):
+class ClientCells(Cells):
+    """The cells to measure, and with which client."""
+
+    driver: Annotated[
+        str | None,
+        Arg("Measure with an installed client: vllm, guidellm or aiperf.", choices=DRIVERS, agents=None),
+    ] = None
+    tokenizer: Annotated[
+        str | None,
+        Arg("With --driver: a model id, or a folder (default: the model's).", metavar="NAME", agents=None),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions(ClientCells):
     """What to measure, and how. None is the default of the command.
 
     `concurrency` are streams at once, `context` and `output` tokens of a prompt and of an answer; each combination is a
@@ -87,12 +110,31 @@ class SweepOptions(Cells):
     `tokenizer` the model id or folder for its prompts.
     """
 
-    skip_oversubscribed: bool = False
-    slo_ttft: float | None = None
-    slo_tpot: float | None = None
-    seed: str | None = None
-    driver: str | None = None
-    tokenizer: str | None = None
+    skip_oversubscribed: Annotated[
+        bool,
+        Arg("List cells with more streams than can run at once, without measuring them.", resumed=True, agents=None),
+    ] = False
+    slo_ttft: Annotated[
+        Seconds | None,
+        Arg(
+            "Count as goodput only requests whose first token arrives within TIME, e.g. 500ms.",
+            resumed=True,
+            agents=None,
+        ),
+    ] = None
+    slo_tpot: Annotated[
+        Seconds | None,
+        Arg("Count as goodput only requests with at most TIME per output token, e.g. 50ms.", resumed=True, agents=None),
+    ] = None
+    seed: Annotated[
+        str | None,
+        Arg(
+            "Use the same prompts again; prefix caching then shows in the figures.",
+            metavar="TEXT",
+            resumed=True,
+            agents=None,
+        ),
+    ] = None
 
     @property
     def client(self) -> Driver:
@@ -111,16 +153,51 @@ class SweepOptions(Cells):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """The cells of a sweep that names no others."""
+
+    concurrency: tuple[int, ...]
+    context: tuple[int, ...]
+    output: tuple[int, ...]
+
+    def points(self, *axes: Sequence[int] | None) -> tuple[Point, ...]:
+        """Return each combination of these values; an axis that is None has the values of this grid."""
+        defaults = (self.concurrency, self.context, self.output)
+        return grid(*(sorted(set(axis or default)) for axis, default in zip(axes, defaults, strict=True)))
+
+
+GRID = Grid(concurrency=(1, 4, 16, 64, 256), context=(128, 1024, 8192), output=(128,))
+WINDOW = 60.0  # seconds
+_BY_TIME = ("guidellm",)  # max_duration; see CLIENTS in features/benchmark/load/installed.py
+_FEWER = Grid(concurrency=(1, 4, 16, 64), context=(128, 1024), output=(128,))
+
+
 def bench(
     workspace: Workspace,
-    profile: OneProfile | None = None,
-    options: SweepOptions | None = None,
+    profile: AProfile | None = None,
+    options: Annotated[SweepOptions | None, ArgumentGroup(SweepOptions, defaults=GRID, agents=_FEWER)] = None,
     *,
-    address: ServerAddress | None = None,
-    duration_seconds: float | None = None,
-    max_cost: float | None = None,
-    replica: int | None = None,
-    resume: str | None = None,
+    address: Annotated[ServerAddress | None, ArgumentGroup(ServerAddress)] = None,
+    duration_seconds: Annotated[
+        Seconds | None,
+        Arg(
+            "Stop after measuring for TIME, e.g. 2h.",
+            name="duration",
+            agents=Agents("stop after this much measuring"),
+        ),
+    ] = None,
+    max_cost: Annotated[Usd | None, Arg("Stop when the slice has cost this much meanwhile.", agents=None)] = None,
+    replica: Annotated[
+        Index | None,
+        Arg(
+            "With several replicas: measure only this one, counted from 0 (default: one after the other).",
+            agents=None,
+        ),
+    ] = None,
+    resume: Annotated[
+        str | None, Arg("Continue a run: measure only the remaining cells.", metavar="ID", agents=None)
+    ] = None,
     on_point: Callable[[Run, Point], None] | None = None,
     on_cell: Callable[[Run, Cell], None] | None = None,
 ) -> BenchmarkRun:
@@ -192,7 +269,7 @@ def _deployment(benchmarks: Benchmarks, one: OneProfile, replica: int | None, re
 
 def bench_import(
     workspace: Workspace,
-    files: Contents,
+    files: Annotated[Contents, Arg()],
     *,
     model: str = "",
     type: str | None = None,  # noqa: A002 - the command line's word
@@ -215,12 +292,14 @@ def bench_import(
 
 def import_benchmarks(
     workspace: Workspace,
-    files: Contents,
+    files: Annotated[Contents, Arg()],
     *,
     model: str = "",
     type: str | None = None,  # noqa: A002 - the command line's word
     usd_per_hour: float | None = None,
-    context: int | None = None,
+    context: Annotated[
+        Count | None, Arg("Tokens in a prompt, if the files don't say.", variable="import-context")
+    ] = None,
 ) -> Runs:
     """Store the results of another client, or a table of GKE Inference Quickstart: a run for each server in it.
 
@@ -239,7 +318,11 @@ def _imported(workspace: Workspace, files: Contents, **facts: Any) -> tuple[Run,
 
 
 def bench_report(
-    workspace: Workspace, run_ids: Iterable[str], out: str | Path, *, profile: OneProfile | None = None
+    workspace: Workspace,
+    run_ids: Annotated[Iterable[str], Arg()],
+    out: str | Path,
+    *,
+    profile: OneProfile | None = None,
 ) -> WrittenFiles:
     """Write a report of runs: charts that show all of them together, and the operating points and tables of the first.
 
@@ -301,220 +384,26 @@ def driver_named(name: str | None, *, window_seconds: float | None = None) -> Dr
     return Driver(name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
-    """The cells of a sweep that names no others."""
-
-    concurrency: tuple[int, ...]
-    context: tuple[int, ...]
-    output: tuple[int, ...]
-
-    def points(self, *axes: Sequence[int] | None) -> tuple[Point, ...]:
-        """Return each combination of these values; an axis that is None has the values of this grid."""
-        defaults = (self.concurrency, self.context, self.output)
-        return grid(*(sorted(set(axis or default)) for axis, default in zip(axes, defaults, strict=True)))
-
-
-def sweep_arguments(grid: Grid, agents: Grid) -> tuple[Argument, ...]:
-    """Return the arguments for the cells to measure, with the values that people and agents get without them."""
-
-    def axis(name: str, about: str, example: str = "") -> Argument:
-        values = ",".join(map(str, getattr(grid, name)))
-        return Argument(
-            name=name,
-            help=f"{about}{example} (default {values}).",
-            kind=ArgumentKind.COUNTS,
-            metavar="N,N…",
-            most=_MOST_VALUES,
-            agents=AgentForm(about=_AXES_FOR_AGENTS[name], default=getattr(agents, name)),
-            is_resumed=True,
-        )
-
-    return (
-        axis("concurrency", "Concurrent streams", ", e.g. 1..2048"),
-        axis("context", "Tokens in a prompt"),
-        axis("output", "Tokens in an answer"),
-        Argument(
-            name="window_seconds",
-            help="Measure each cell for TIME (default: 3 requests of each stream, at most 60s).",
-            kind=ArgumentKind.SECONDS,
-            command=CommandForm(option="window"),
-            metavar="TIME",
-            most=3600,
-            agents=AgentForm(about="how long to measure each cell; by default 3 requests of each stream, at most 60 s"),
-            is_resumed=True,
-        ),
-    )
-
-
-GRID = Grid(concurrency=(1, 4, 16, 64, 256), context=(128, 1024, 8192), output=(128,))
-WINDOW = 60.0  # seconds
-DRIVERS = ("vllm", "guidellm", "aiperf")
-_BY_TIME = ("guidellm",)  # max_duration; see CLIENTS in features/benchmark/load/installed.py
-_MOST_VALUES = 20
-_FEWER = Grid(concurrency=(1, 4, 16, 64), context=(128, 1024), output=(128,))
-_AXES_FOR_AGENTS = {
-    "concurrency": "streams at once",
-    "context": "tokens of a prompt",
-    "output": "tokens of an answer",
-}
-
-
-def client_arguments(*, is_resumed: bool) -> tuple[Argument, ...]:
-    """Return the arguments for another load client than ours."""
-    return (
-        Argument(
-            name="driver",
-            help="Measure with an installed client: vllm, guidellm or aiperf.",
-            choices=DRIVERS,
-            agents=None,
-            is_resumed=is_resumed,
-        ),
-        Argument(
-            name="tokenizer",
-            help="With --driver: a model id, or a folder (default: the model's).",
-            metavar="NAME",
-            agents=None,
-            is_resumed=is_resumed,
-        ),
-    )
-
-
-def _time(name: str, option: str, help_: str, **more: Any) -> Argument:
-    return Argument(
-        name=name, help=help_, kind=ArgumentKind.SECONDS, command=CommandForm(option=option), metavar="TIME", **more
-    )
-
-
 OPERATIONS: Mapping[str, Operation] = {
     "bench": Operation(
         run=bench,
-        arguments=(
-            profile(),
-            Argument(
-                name="url",
-                help="Measure this address instead of a profile's; its API key is read from VLLM_API_KEY.",
-                agents=None,
-            ),
-            Argument(
-                name="model",
-                help="With --url or import: the served model name (default: the first, or the file's).",
-                agents=None,
-            ),
-            Argument(
-                name="type",
-                help="With --url or import: its slice type, e.g. v6e-4, to detect impossible figures.",
-                metavar="TYPE",
-                agents=None,
-            ),
-            Argument(
-                name="usd_per_hour",
-                help="With --url: the price of its slice in USD/h.",
-                kind=ArgumentKind.AMOUNT,
-                metavar="USD",
-                agents=None,
-            ),
-            Argument(name="api_key", command=None, agents=None),
-            *sweep_arguments(GRID, agents=_FEWER),
-            Argument(
-                name="skip_oversubscribed",
-                help="List cells with more streams than can run at once, without measuring them.",
-                kind=ArgumentKind.FLAG,
-                default=False,
-                agents=None,
-                is_resumed=True,
-            ),
-            _time(
-                "slo_ttft",
-                "slo-ttft",
-                "Count as goodput only requests whose first token arrives within TIME, e.g. 500ms.",
-                agents=None,
-                is_resumed=True,
-            ),
-            _time(
-                "slo_tpot",
-                "slo-tpot",
-                "Count as goodput only requests with at most TIME per output token, e.g. 50ms.",
-                agents=None,
-                is_resumed=True,
-            ),
-            _time(
-                "duration_seconds",
-                "duration",
-                "Stop after measuring for TIME, e.g. 2h.",
-                agents=AgentForm(about="stop after this much measuring"),
-            ),
-            Argument(
-                name="max_cost",
-                help="Stop when the slice has cost this much meanwhile.",
-                kind=ArgumentKind.AMOUNT,
-                metavar="USD",
-                agents=None,
-            ),
-            Argument(
-                name="seed",
-                help="Use the same prompts again; prefix caching then shows in the figures.",
-                metavar="TEXT",
-                agents=None,
-                is_resumed=True,
-            ),
-            Argument(
-                name="replica",
-                help="With several replicas: measure only this one, counted from 0 (default: one after the other).",
-                kind=ArgumentKind.INDEX,
-                metavar="N",
-                agents=None,
-            ),
-            Argument(
-                name="resume",
-                help="Continue a run: measure only the remaining cells.",
-                metavar="ID",
-                agents=None,
-            ),
-            *client_arguments(is_resumed=False),
-        ),
         results=(BenchmarkRun,),
         access=Access.LOAD,
         title="Benchmark",
         tool="bench",
-        groups={"options": SweepOptions, "address": ServerAddress},
     ),
     "bench_import": Operation(
         run=bench_import,
-        arguments=(
-            Argument(name="files", kind=ArgumentKind.TEXTS, is_required=True, positional=True),
-            Argument(name="model", default=""),
-            Argument(name="type"),
-            Argument(name="usd_per_hour", kind=ArgumentKind.AMOUNT),
-        ),
         results=(BenchmarkRun,),
         access=Access.CHANGE,
     ),
     "import_benchmarks": Operation(
         run=import_benchmarks,
-        arguments=(
-            Argument(name="files", kind=ArgumentKind.TEXTS, is_required=True, positional=True),
-            Argument(name="model", default=""),
-            Argument(name="type"),
-            Argument(name="usd_per_hour", kind=ArgumentKind.AMOUNT),
-            Argument(
-                name="context",
-                help="Tokens in a prompt, if the files don't say.",
-                kind=ArgumentKind.COUNT,
-                command=CommandForm(variable="import-context"),
-                metavar="N",
-            ),
-        ),
         results=(Runs,),
         access=Access.CHANGE,
     ),
     "bench_report": Operation(
         run=bench_report,
-        arguments=(
-            Argument(name="run_ids", kind=ArgumentKind.TEXTS, is_required=True, positional=True),
-            Argument(name="out", kind=ArgumentKind.FILE, is_required=True),
-            Argument(name="profile", kind=ArgumentKind.PROFILE),
-        ),
         results=(WrittenFiles,),
         access=Access.CHANGE,
     ),

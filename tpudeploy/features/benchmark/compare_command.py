@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", metavar="FILE", help="Write the comparison of runs: a page, or Markdown (.md) or a table (.csv)."
     )
-    parser.add_argument("--published", action="store_true", help=_RUNS.argument("published").help)
+    parser.add_argument("--published", action="store_true", help=_RUNS.argument("published").arg.help)
     options.backend(parser)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import MinLen
 
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.serialization import to_json
@@ -12,7 +14,8 @@ from tpudeploy.features.benchmark.comparison import Comparison, Measure
 from tpudeploy.features.benchmark.comparison_view import comparison as view
 from tpudeploy.features.benchmark.run import Run
 from tpudeploy.features.benchmark.store import find_run
-from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, Operation
+from tpudeploy.operations.arguments import Agents, Arg
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, document, result
 from tpudeploy.schemas.schema_of import CELLS_COUNTED
 from tpudeploy.text.paint import Paint
@@ -42,7 +45,12 @@ class Compared(Result):
         return view(self.comparison, self.measure, paint, width=width)
 
 
-def compare(workspace: Workspace, run_ids: Iterable[str], *, by: Measure | str | None = None) -> Compared:
+def compare(
+    workspace: Workspace,
+    run_ids: Annotated[Iterable[str], MinLen(_FEWEST), Arg(agents=Agents("ids of runs, or names of published tables"))],
+    *,
+    by: Measure | str | None = None,
+) -> Compared:
     """Compare benchmarks point by point: throughput, latency, tokens per dollar, and the gain from more chips.
 
     Each is the id of a run, the beginning of one, or the name of a published table. Raise `errors.UsageError` for
@@ -60,15 +68,6 @@ def compare(workspace: Workspace, run_ids: Iterable[str], *, by: Measure | str |
 
 OPERATION = Operation(
     run=compare,
-    arguments=(
-        Argument(
-            name="run_ids",
-            kind=ArgumentKind.TEXTS,
-            is_required=True,
-            least=_FEWEST,
-            agents=AgentForm(about="ids of runs, or names of published tables"),
-        ),
-    ),
     results=(Compared,),
     access=Access.OFFLINE,
     title="Compare benchmarks",

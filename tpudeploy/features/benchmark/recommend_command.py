@@ -6,19 +6,18 @@ import argparse
 
 from tpudeploy.cli import options
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.operation_command import add_argument, prepare, show
+from tpudeploy.cli.operation_command import add_arguments, option_values, prepare, show
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.features.benchmark.recommend_models_operation import OPERATION, profile_of_model
-from tpudeploy.features.benchmark.recommend_operation import WORKLOAD, Recommended
+from tpudeploy.features.benchmark.recommend_operation import OPERATION as OF_ONE
+from tpudeploy.features.benchmark.recommend_operation import Recommended
 
 _REQUIRED = ("users", "context", "output")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    for argument in OPERATION.arguments:
-        add_argument(parser, argument)
+    add_arguments(parser, OPERATION)
     options.option(parser, "run", "Show the operating points of this run instead.", metavar="ID")
-    options.backend(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -47,7 +46,7 @@ def _recommend_one(args: argparse.Namespace, context: Context) -> int:
         profile, workspace = context.load(args.profiles, args)[0], context.workspace(args.profiles)
     else:
         profile, workspace = profile_of_model(args.models[0], args.sets), context.workspace()
-    result: Recommended = workspace.recommend(profile, **{each.name: getattr(args, each.name) for each in WORKLOAD})
+    result: Recommended = workspace.recommend(profile, **option_values(OF_ONE, args))
     if not args.json:
         context.terminal.explain(result.messages(context.terminal.paint))
     show(result, context, with_messages=False)

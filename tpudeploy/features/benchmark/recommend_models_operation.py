@@ -16,20 +16,22 @@ from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import ConfigError, ProfileInvalid, UsageError
 from tpudeploy.domain.pins import Pins
 from tpudeploy.features.benchmark.model_table import model_table as view
-from tpudeploy.features.benchmark.recommend_operation import WORKLOAD, recommended, workload_of
+from tpudeploy.features.benchmark.recommend_operation import (
+    Budget,
+    Context,
+    Emulated,
+    FirstToken,
+    Output,
+    Users,
+    recommended,
+    workload_of,
+)
 from tpudeploy.features.benchmark.recommendation import ModelRecommendation, Workload
 from tpudeploy.features.benchmark.run import Run
 from tpudeploy.features.benchmark.store import stored_runs
-from tpudeploy.loading import OneProfile, Profile, Profiles, ProfileText
-from tpudeploy.operations.declaration import (
-    Access,
-    AgentForm,
-    Argument,
-    ArgumentKind,
-    CommandForm,
-    Operation,
-    valid_profiles,
-)
+from tpudeploy.loading import OneProfile, Profile, ProfileText
+from tpudeploy.operations.arguments import Agents, Arg, ValidProfiles
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.workspace import Workspace
@@ -55,15 +57,24 @@ class RecommendedModels(Result):
 
 def recommend_models(
     workspace: Workspace,
-    profiles: Profiles = (),
-    models: Iterable[str] = (),
+    profiles: ValidProfiles = (),
+    models: Annotated[
+        Iterable[str],
+        Arg(
+            "A model by its Hugging Face id, besides the profiles (repeatable).",
+            name="model",
+            variable="recommend-model",
+            metavar="ID",
+            agents=Agents("models by their Hugging Face ids"),
+        ),
+    ] = (),
     *,
-    users: int,
-    context: int,
-    output: int,
-    ttft_seconds: float | None = None,
-    usd_per_month: float | None = None,
-    emulated: bool = False,
+    users: Users,
+    context: Context,
+    output: Output,
+    ttft_seconds: FirstToken | None = None,
+    usd_per_month: Budget | None = None,
+    emulated: Emulated = False,
     invalid: Mapping[str, ProfileInvalid] | None = None,
 ) -> RecommendedModels:
     """Compare models for one workload: what serves each best, its price, and what is measured, modeled or unknown.
@@ -135,19 +146,6 @@ def _refused_row(file: str, error: ConfigError | UsageError) -> ModelRecommendat
 
 OPERATION = Operation(
     run=recommend_models,
-    arguments=(
-        valid_profiles(is_required=False, agents="paths inside the project: profiles, or folders of them"),
-        Argument(
-            name="models",
-            help="A model by its Hugging Face id, besides the profiles (repeatable).",
-            kind=ArgumentKind.TEXTS,
-            command=CommandForm(option="model", variable="recommend-model"),
-            default=(),
-            metavar="ID",
-            agents=AgentForm(about="models by their Hugging Face ids"),
-        ),
-        *WORKLOAD,
-    ),
     results=(RecommendedModels,),
     access=Access.OFFLINE,
     title="Recommend across models",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import isfinite
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from tpudeploy import loading
 from tpudeploy.catalog.support import deployment_support
@@ -20,27 +20,40 @@ from tpudeploy.domain.engine import Engine
 from tpudeploy.domain.errors import ConfigError, UsageError
 from tpudeploy.domain.pins import Pins
 from tpudeploy.domain.serialization import to_json
-from tpudeploy.features.benchmark.operating_view import recommendation as recommendation_view
+from tpudeploy.features.benchmark.operating_view import recommendation as view
 from tpudeploy.features.benchmark.recommend import recommend as search
 from tpudeploy.features.benchmark.recommendation import Basis, Choice, Recommendation, Workload
 from tpudeploy.features.benchmark.run import Run
 from tpudeploy.features.benchmark.store import stored_runs
-from tpudeploy.loading import OneProfile, Profile, sized
-from tpudeploy.operations.declaration import (
-    Access,
-    AgentForm,
-    Argument,
-    ArgumentKind,
-    CommandForm,
-    Operation,
-    flag,
-    profile,
-)
+from tpudeploy.loading import Profile, sized
+from tpudeploy.operations.arguments import Agents, AProfile, Arg, Count, Seconds, Usd
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.operations.endpoint import require_completions
 from tpudeploy.results import Result, document, part, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.views.profile import profile as profile_view
 from tpudeploy.workspace import Workspace
+
+# The workload, which `recommend_models` takes too.
+Users: TypeAlias = Annotated[Count, Arg("Concurrent requests.", agents=Agents("requests at once"))]
+Context: TypeAlias = Annotated[
+    Count, Arg("Tokens in a prompt.", variable="recommend-context", agents=Agents("tokens of a prompt"))
+]
+Output: TypeAlias = Annotated[
+    Count, Arg("Tokens in an answer.", variable="recommend-output", agents=Agents("tokens of an answer"))
+]
+FirstToken: TypeAlias = Annotated[
+    Seconds,
+    Arg(
+        "The first token of 95 of 100 requests must arrive within TIME, e.g. 2s.",
+        name="ttft",
+        agents=Agents("the limit for the 95th percentile of the time to first token"),
+    ),
+]
+Budget: TypeAlias = Annotated[
+    Usd, Arg("The most to spend in USD/month, at list prices.", name="budget", agents=Agents("at list prices"))
+]
+Emulated: TypeAlias = Annotated[bool, Arg("Accept runs measured on the emulator as evidence.")]
 
 
 @result
@@ -73,7 +86,7 @@ class Recommended(Result):
         return "" if self.profile is None else self.profile.rstrip("\n")
 
     def messages(self, paint: Paint) -> str:
-        return recommendation_view(self.recommendation, self.engine, paint)
+        return view(self.recommendation, self.engine, paint)
 
     def __str__(self) -> str:
         return f"{self.messages(Paint())}\n{self.as_text(Paint())}".rstrip()
@@ -81,14 +94,14 @@ class Recommended(Result):
 
 def recommend(
     workspace: Workspace,
-    profile: OneProfile,
+    profile: AProfile,
     *,
-    users: int,
-    context: int,
-    output: int,
-    ttft_seconds: float | None = None,
-    usd_per_month: float | None = None,
-    emulated: bool = False,
+    users: Users,
+    context: Context,
+    output: Output,
+    ttft_seconds: FirstToken | None = None,
+    usd_per_month: Budget | None = None,
+    emulated: Emulated = False,
 ) -> Recommended:
     """Recommend what would serve a workload, and a profile for it, from measured runs; says if there are none.
 
@@ -170,58 +183,8 @@ def _profile_for(profile: Checked, choice: Choice, pins: Pins) -> str:
     return text
 
 
-WORKLOAD = (
-    Argument(
-        name="users",
-        help="Concurrent requests.",
-        kind=ArgumentKind.COUNT,
-        is_required=True,
-        metavar="N",
-        agents=AgentForm(about="requests at once"),
-    ),
-    Argument(
-        name="context",
-        help="Tokens in a prompt.",
-        kind=ArgumentKind.COUNT,
-        command=CommandForm(variable="recommend-context"),
-        is_required=True,
-        metavar="N",
-        agents=AgentForm(about="tokens of a prompt"),
-    ),
-    Argument(
-        name="output",
-        help="Tokens in an answer.",
-        kind=ArgumentKind.COUNT,
-        command=CommandForm(variable="recommend-output"),
-        is_required=True,
-        metavar="N",
-        agents=AgentForm(about="tokens of an answer"),
-    ),
-    Argument(
-        name="ttft_seconds",
-        help="The first token of 95 of 100 requests must arrive within TIME, e.g. 2s.",
-        kind=ArgumentKind.SECONDS,
-        command=CommandForm(option="ttft"),
-        metavar="TIME",
-        agents=AgentForm(about="the limit for the 95th percentile of the time to first token"),
-    ),
-    Argument(
-        name="usd_per_month",
-        help="The most to spend in USD/month, at list prices.",
-        kind=ArgumentKind.AMOUNT,
-        command=CommandForm(option="budget"),
-        metavar="USD",
-        agents=AgentForm(about="at list prices"),
-    ),
-    flag("emulated", "Accept runs measured on the emulator as evidence."),
-)
-
 OPERATION = Operation(
     run=recommend,
-    arguments=(
-        profile(is_optional_option=True),
-        *WORKLOAD,
-    ),
     results=(Recommended,),
     access=Access.OFFLINE,
     title="Recommend a profile",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.features.benchmark.comparison_view import published
@@ -18,11 +18,14 @@ from tpudeploy.features.benchmark.runfile import dumps
 from tpudeploy.features.benchmark.store import find_run, stored_runs
 from tpudeploy.features.benchmark.view import listed
 from tpudeploy.features.benchmark.view import result as view
-from tpudeploy.operations.declaration import Access, AgentForm, Argument, Operation, flag
+from tpudeploy.operations.arguments import Agents, Arg
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, document, result
 from tpudeploy.schemas.schema_of import CELLS_COUNTED
 from tpudeploy.text.paint import Paint
 from tpudeploy.workspace import Workspace
+
+RunId: TypeAlias = Annotated[str, Arg(positional=True, agents=Agents("its id, or a prefix of it"))]
 
 
 @result
@@ -50,7 +53,7 @@ class BenchmarkRun(Result):
         return "\n" + view(self.run, paint, path=self.path, width=width)
 
 
-def benchmark_run(workspace: Workspace, run_id: str) -> BenchmarkRun:
+def benchmark_run(workspace: Workspace, run_id: RunId) -> BenchmarkRun:
     """Show one benchmark with all its cells: the measurements, and why some cells were skipped.
 
     `run_id` is an id or the beginning of one. Raise `errors.UsageError` for an unknown or ambiguous id.
@@ -83,7 +86,9 @@ class Runs(Result):
         return view(self.runs, paint, width=width)
 
 
-def benchmark_runs(workspace: Workspace, *, published: bool = False) -> Runs:
+def benchmark_runs(
+    workspace: Workspace, *, published: Annotated[bool, Arg("List the published tables.", agents=None)] = False
+) -> Runs:
     """List every benchmark of this project, oldest first, without its cells.
 
     With `published`, list the published tables instead, which `compare` takes by their ids.
@@ -117,19 +122,15 @@ class OperatingPoints(Result):
         return operating_view(self.run, self.points, paint)
 
 
-def operating_points(workspace: Workspace, run_id: str) -> OperatingPoints:
+def operating_points(workspace: Workspace, run_id: RunId) -> OperatingPoints:
     """Show where a run is fastest, cheapest and balanced, for each load. Raise `errors.UsageError` for no such run."""
     run = find_run(workspace.adapters, run_id)
     return OperatingPoints(run=run, points=points_of(run))
 
 
-_RUN_ID = Argument(
-    name="run_id", is_required=True, positional=True, agents=AgentForm(about="its id, or a prefix of it")
-)
 OPERATIONS: Mapping[str, Operation] = {
     "benchmark_run": Operation(
         run=benchmark_run,
-        arguments=(_RUN_ID,),
         results=(BenchmarkRun,),
         access=Access.OFFLINE,
         title="Show a benchmark",
@@ -137,13 +138,10 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "benchmark_runs": Operation(
         run=benchmark_runs,
-        arguments=(flag("published", "List the published tables.", for_agents=False),),
         results=(Runs,),
         access=Access.OFFLINE,
         title="List benchmarks",
         tool="runs",
     ),
-    "operating_points": Operation(
-        run=operating_points, arguments=(_RUN_ID,), results=(OperatingPoints,), access=Access.OFFLINE
-    ),
+    "operating_points": Operation(run=operating_points, results=(OperatingPoints,), access=Access.OFFLINE),
 }

@@ -7,7 +7,7 @@ from typing import Annotated
 from tpudeploy.domain import exits
 from tpudeploy.features.benchmark.store import stored_runs
 from tpudeploy.features.benchmark.trend import FEWEST, TrendRow, earlier_runs, trend
-from tpudeploy.operations.declaration import Access, Argument, Operation
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.text.words import EMULATED
@@ -78,7 +78,6 @@ def benchmark_trend(workspace: Workspace, run_id: str) -> BenchmarkTrend:
 
 OPERATION = Operation(
     run=benchmark_trend,
-    arguments=(Argument(name="run_id", is_required=True, positional=True),),
     results=(BenchmarkTrend,),
     access=Access.OFFLINE,
     title="Trend of a benchmark",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from tpudeploy.domain import exits
 from tpudeploy.domain.diagnostics import Diagnostic
@@ -21,16 +21,8 @@ from tpudeploy.features.campaign.record import CampaignRecord
 from tpudeploy.features.campaign.service import CampaignListener, Campaigns
 from tpudeploy.features.campaign.view import proposal
 from tpudeploy.features.campaign.view import result as view
-from tpudeploy.operations.declaration import (
-    Access,
-    AgentForm,
-    ApprovalForm,
-    Argument,
-    ArgumentKind,
-    CommandForm,
-    Operation,
-    flag,
-)
+from tpudeploy.operations.arguments import Agents, Arg
+from tpudeploy.operations.declaration import Access, ApprovalForm, Operation
 from tpudeploy.operations.written_files import WrittenFiles, write_files
 from tpudeploy.results import Result, document, result
 from tpudeploy.text.paint import Paint
@@ -205,7 +197,18 @@ def campaign(
 
 
 def campaign_propose(
-    workspace: Workspace, grid: str | Path, *, retry: bool = False, folder: str | Path = "."
+    workspace: Workspace,
+    grid: Annotated[
+        str | Path,
+        Arg(
+            "The grid to measure: a YAML file.",
+            positional=True,
+            agents=Agents("a grid's path inside the project; it needs a budget"),
+        ),
+    ],
+    *,
+    retry: Annotated[bool, Arg("Try the servers again that failed before.")] = False,
+    folder: str | Path = ".",
 ) -> CampaignProposal:
     """Propose a campaign: its cells, what cannot run and why, the likely and the greatest time and cost.
 
@@ -218,7 +221,10 @@ def campaign_propose(
     return CampaignProposal(plan=campaigns.propose(campaigns.grid(grid, Path(folder)), Path(folder), retry=retry))
 
 
-def campaign_result(workspace: Workspace, name: str) -> CampaignResult:
+def campaign_result(
+    workspace: Workspace,
+    name: Annotated[str, Arg(positional=True, agents=Agents("a campaign's name, or a prefix of it"))],
+) -> CampaignResult:
     """Show a campaign: the figures of each cell, what failed and why, and what it cost.
 
     `name` is its name or the beginning of it. Raise `errors.UsageError` for an unknown one, `errors.RunUnreadable`.
@@ -247,9 +253,6 @@ def campaign_report(workspace: Workspace, name: str, out: str | Path) -> Written
     return write_files({path: text}, here=workspace.adapters.folder)
 
 
-_NAME = Argument(
-    name="name", is_required=True, positional=True, agents=AgentForm(about="a campaign's name, or a prefix of it")
-)
 OPERATIONS: Mapping[str, Operation] = {
     "campaign": Operation(
         run=campaign,
@@ -264,25 +267,12 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "campaign_propose": Operation(
         run=campaign_propose,
-        arguments=(
-            Argument(
-                name="grid",
-                help="The grid to measure: a YAML file.",
-                metavar="GRID",
-                is_required=True,
-                positional=True,
-                command=CommandForm(is_optional=True),
-                agents=AgentForm(about="a grid's path inside the project; it needs a budget"),
-            ),
-            flag("retry", "Try the servers again that failed before."),
-        ),
         results=(CampaignProposal,),
         title="Propose a campaign",
         tool="campaign_propose",
     ),
     "campaign_result": Operation(
         run=campaign_result,
-        arguments=(_NAME,),
         results=(CampaignResult,),
         access=Access.LOOK,
         title="Show a campaign",
@@ -290,7 +280,6 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "campaign_report": Operation(
         run=campaign_report,
-        arguments=(_NAME, Argument(name="out", kind=ArgumentKind.FILE, is_required=True)),
         results=(WrittenFiles,),
         access=Access.CHANGE,
     ),

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
 from tpudeploy.features.compile.compiled import Compiled
 from tpudeploy.features.compile.service import compile_graphs
 from tpudeploy.features.compile.store import CompiledStore
-from tpudeploy.loading import OneProfile
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, CommandForm, Operation, profile
+from tpudeploy.operations.arguments import AProfile, Arg, TimeLimit
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.workspace import Workspace
 
 FOLDER = RECORDS = "compiled"
@@ -23,12 +24,16 @@ _HOUR = 3_600.0
 
 def compile_profile(
     workspace: Workspace,
-    profile: OneProfile,
+    profile: AProfile,
     *,
-    python: str = "",
-    output: str | Path = FOLDER,
-    only: str = "",
-    timeout: float = 6 * _HOUR,
+    python: Annotated[
+        str, Arg("The Python of an environment with vllm-tpu, for example v/bin/python.", metavar="PATH")
+    ] = "",
+    output: Annotated[
+        str | Path, Arg(f"The folder for the results (default: {FOLDER}).", name="out", metavar="FOLDER")
+    ] = FOLDER,
+    only: Annotated[str, Arg("Words of the graphs to compile, for example backbone.", metavar="WORDS")] = "",
+    timeout: Annotated[TimeLimit, Arg("How long it may take (default: 6h).", metavar="DURATION")] = 6 * _HOUR,
     on_message: Callable[[str], None] | None = None,
 ) -> Compiled:
     """Compile the graphs of a profile for its slice, in a process of `python`, which has vllm-tpu.
@@ -52,35 +57,8 @@ def compile_profile(
     )
 
 
-PYTHON = Argument(
-    name="python",
-    help="The Python of an environment with vllm-tpu, for example v/bin/python.",
-    metavar="PATH",
-    is_required=True,
-)
 OPERATION = Operation(
     run=compile_profile,
-    arguments=(
-        profile(),
-        PYTHON,
-        Argument(
-            name="output",
-            command=CommandForm(option="out"),
-            help=f"The folder for the results (default: {FOLDER}).",
-            metavar="FOLDER",
-            default=FOLDER,
-        ),
-        Argument(
-            name="only", help="Words of the graphs to compile, for example backbone.", metavar="WORDS", default=""
-        ),
-        Argument(
-            name="timeout",
-            help="How long it may take (default: 6h).",
-            kind=ArgumentKind.DURATION,
-            metavar="DURATION",
-            default=6 * _HOUR,
-        ),
-    ),
     results=(Compiled,),
     access=Access.OFFLINE,
     title="Compile",

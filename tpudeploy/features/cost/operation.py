@@ -17,8 +17,8 @@ from tpudeploy.features.cost import spend, view
 from tpudeploy.features.cost.billing_export import read_export
 from tpudeploy.features.cost.comparison import ComparedCosts, compare
 from tpudeploy.features.cost.spend import Grouping, SpendNotes, SpendRow
-from tpudeploy.loading import Profiles
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, some_profiles
+from tpudeploy.operations.arguments import Agents, Arg, SomeProfiles
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.reconcile.spend import Billing, Interval, account
 from tpudeploy.results import Result, result
 from tpudeploy.text.paint import Paint
@@ -64,10 +64,15 @@ class Cost(Result):
 
 def cost(
     workspace: Workspace,
-    profiles: Profiles = (),
+    profiles: Annotated[
+        SomeProfiles, Arg(agents=Agents("paths inside the project; none for everything in the ledger"))
+    ] = (),
     *,
-    group_by: str = Grouping.DEPLOYMENT,
-    compare: str | Path | None = None,
+    compare: Annotated[
+        Path | str | None,
+        Arg("Compare with this CSV file of Google's billing export.", metavar="CSV", agents=None),
+    ] = None,
+    group_by: Annotated[str, Arg(f"Add up by {_BY}.", metavar="GROUP")] = str(Grouping.DEPLOYMENT),
 ) -> Cost:
     """Return what deployments cost at list price, by the ledger beside their states. Without profiles, all of them.
 
@@ -137,17 +142,6 @@ def _compared(path: Path, every: Iterable[Interval]) -> ComparedCosts:
 
 OPERATION = Operation(
     run=cost,
-    arguments=(
-        some_profiles("paths inside the project; none for everything in the ledger"),
-        Argument(
-            name="compare",
-            help="Compare with this CSV file of Google's billing export.",
-            kind=ArgumentKind.FILE,
-            metavar="CSV",
-            agents=None,
-        ),
-        Argument(name="group_by", help=f"Add up by {_BY}.", metavar="GROUP", default=str(Grouping.DEPLOYMENT)),
-    ),
     results=(Cost,),
     access=Access.OFFLINE,
     title="Cost",

@@ -26,8 +26,9 @@ from tpudeploy.features.diagnosis.examination import ServerExamination, examine
 from tpudeploy.features.diagnosis.runbook import question, runbook
 from tpudeploy.features.diagnosis.view import diagnosis
 from tpudeploy.loading import OneProfile, sized
+from tpudeploy.operations.arguments import Agents, AProfile, Arg, NamesProfiles, Seconds
 from tpudeploy.operations.boot_draft import ask_for_draft, with_draft
-from tpudeploy.operations.declaration import AgentForm, Argument, ArgumentKind, CommandForm, Operation, profile
+from tpudeploy.operations.declaration import Operation
 from tpudeploy.operations.logs import LogReadings
 from tpudeploy.operations.written_files import write_files
 from tpudeploy.results import Result, document, result
@@ -79,12 +80,26 @@ class DeploymentDiagnosis(Result):
 
 def diagnose(
     workspace: Workspace,
-    profile: OneProfile | None = None,
-    colleague: OneProfile | None = None,
+    profile: AProfile | None = None,
+    colleague: Annotated[
+        Path | OneProfile | None,
+        Arg(
+            "Ask the model of this other deployment, which serves, for the draft.",
+            name="with",
+            metavar="PROFILE",
+            agents=Agents("the profile of another deployment, which serves", profiles=NamesProfiles.ONE),
+        ),
+    ] = None,
     *,
+    window_seconds: Annotated[
+        Seconds,
+        Arg("The time between two looks at the metrics (default 30s).", name="window", variable="diagnose-window"),
+    ] = WINDOW,
+    runbook: Annotated[
+        Path | str | None,
+        Arg("Write findings and the served model's draft to FILE, as Markdown.", metavar="FILE", agents=None),
+    ] = None,
     texts: Mapping[str, str] | None = None,
-    window_seconds: float = WINDOW,
-    runbook: str | Path | None = None,
 ) -> DeploymentDiagnosis:
     """Explain why servers fail or are slow, by their metrics, their boot logs and what changed last.
 
@@ -245,32 +260,6 @@ def _runbook_draft(workspace: Workspace, profile: Profile, request: DraftRequest
 
 OPERATION = Operation(
     run=diagnose,
-    arguments=(
-        profile(),
-        Argument(
-            name="colleague",
-            help="Ask the model of this other deployment, which serves, for the draft.",
-            kind=ArgumentKind.FILE,
-            command=CommandForm(option="with"),
-            metavar="PROFILE",
-            agents=AgentForm(about="the profile of another deployment, which serves", kind=ArgumentKind.PROFILE),
-        ),
-        Argument(
-            name="window_seconds",
-            help="The time between two looks at the metrics (default 30s).",
-            kind=ArgumentKind.SECONDS,
-            default=WINDOW,
-            command=CommandForm(option="window", variable="diagnose-window"),
-            metavar="TIME",
-        ),
-        Argument(
-            name="runbook",
-            help="Write findings and the served model's draft to FILE, as Markdown.",
-            kind=ArgumentKind.FILE,
-            metavar="FILE",
-            agents=None,
-        ),
-    ),
     results=(DeploymentDiagnosis,),
     title="Diagnose a deployment",
     tool="diagnose",

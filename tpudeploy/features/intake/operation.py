@@ -27,7 +27,8 @@ from tpudeploy.features.intake.read import read_file as read_source
 from tpudeploy.features.intake.settle import settle
 from tpudeploy.features.intake.source import Fate, Stop, sentences_by_fate, stopped
 from tpudeploy.loading import Profile
-from tpudeploy.operations.declaration import Access, AgentForm, Argument, ArgumentKind, Operation
+from tpudeploy.operations.arguments import Agents, Arg
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.workspace import Workspace
@@ -61,11 +62,40 @@ class DraftedProfile(Result):
 def draft_profile(
     workspace: Workspace,
     *,
-    command: str = "",
-    file: str | Path | None = None,
-    model: str = "",
-    type: str = "",  # noqa: A002 - the option's name
-    shipped: str = "",
+    command: Annotated[
+        str,
+        Arg(
+            "A `docker run`, `vllm serve` or api_server command line, as one argument.",
+            agents=Agents("a command line of docker or vllm"),
+        ),
+    ] = "",
+    file: Annotated[
+        Path | str | None,
+        Arg("A compose file, Kubernetes manifest, SkyPilot or dstack task, or a startup script.", agents=None),
+    ] = None,
+    model: Annotated[
+        str,
+        Arg(
+            "The model: a Hugging Face id.",
+            metavar="ID",
+            agents=Agents("a Hugging Face id, alone or for a source that does not say it"),
+        ),
+    ] = "",
+    type: Annotated[  # noqa: A002 - the option's name
+        str,
+        Arg(
+            "The slice type, instead of the smallest that fits.",
+            agents=Agents("a slice type such as v6e-4, instead of the smallest that fits"),
+        ),
+    ] = "",
+    shipped: Annotated[
+        str,
+        Arg(
+            "The profile of this name that comes with tpudeploy.",
+            command=False,
+            agents=Agents("the name of a profile that comes with tpudeploy, such as gemma4-e2b-v6e1"),
+        ),
+    ] = "",
 ) -> DraftedProfile:
     """Return a profile made from a command, or a file of another tool, or a model id alone; or a shipped one.
 
@@ -152,43 +182,6 @@ def _content(path: Path, name: str) -> bytes:
 
 OPERATION = Operation(
     run=draft_profile,
-    arguments=(
-        Argument(
-            name="command",
-            help="A `docker run`, `vllm serve` or api_server command line, as one argument.",
-            agents=AgentForm(about="a command line of docker or vllm"),
-            default="",
-            metavar="COMMAND",
-        ),
-        Argument(
-            name="file",
-            help="A compose file, Kubernetes manifest, SkyPilot or dstack task, or a startup script.",
-            kind=ArgumentKind.FILE,
-            agents=None,
-            metavar="FILE",
-        ),
-        Argument(
-            name="model",
-            help="The model: a Hugging Face id.",
-            default="",
-            metavar="ID",
-            agents=AgentForm(about="a Hugging Face id, alone or for a source that does not say it"),
-        ),
-        Argument(
-            name="type",
-            help="The slice type, instead of the smallest that fits.",
-            default="",
-            metavar="TYPE",
-            agents=AgentForm(about="a slice type such as v6e-4, instead of the smallest that fits"),
-        ),
-        Argument(
-            name="shipped",
-            help="The profile of this name that comes with tpudeploy.",
-            default="",
-            command=None,
-            agents=AgentForm(about="the name of a profile that comes with tpudeploy, such as gemma4-e2b-v6e1"),
-        ),
-    ),
     results=(DraftedProfile,),
     access=Access.OFFLINE,
     title="Draft a profile",

@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for argument in APPLY.arguments:
         if argument.name in _ASKED:
             add_argument(parser, argument)
-        elif not argument.positional:
+        elif not argument.is_positional:
             parser.set_defaults(**{argument.name: argument.default})
     for name in APPLY.options:
         getattr(options, name)(parser)

@@ -15,7 +15,8 @@ from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.events import Event
 from tpudeploy.features.rehearsal import FactFinding, FactVerdict, view
 from tpudeploy.features.rehearsal.budget import Step
-from tpudeploy.operations.declaration import Access, ApprovalForm, Argument, ArgumentKind, CommandForm, Operation, flag
+from tpudeploy.operations.arguments import Arg, Usd
+from tpudeploy.operations.declaration import Access, ApprovalForm, Operation
 from tpudeploy.results import Result, result
 from tpudeploy.text.paint import Paint
 from tpudeploy.workspace import Workspace
@@ -51,9 +52,12 @@ class Rehearsal(Result):
 def rehearse(
     workspace: Workspace,
     *,
-    max_cost: float = 0.0,
-    output: str | Path = _FOLDER,
-    dry_run: bool = False,
+    max_cost: Annotated[Usd, Arg("What it may cost at most, in USD (default: 0, which only reads).")] = 0.0,
+    output: Annotated[
+        str | Path,
+        Arg(f"The folder for the report and the exchanges (default: {_FOLDER}).", name="out", metavar="FOLDER"),
+    ] = _FOLDER,
+    dry_run: Annotated[bool, Arg("Show the steps and what they can cost, and stop.")] = False,
     on_event: Callable[[Event], None] | None = None,
 ) -> Rehearsal:
     """Look at every unverified fact that `max_cost` dollars allow, and write a report into the folder `output`.
@@ -103,23 +107,6 @@ def clean_up(workspace: Workspace, *, on_event: Callable[[Event], None] | None =
 
 OPERATION = Operation(
     run=rehearse,
-    arguments=(
-        Argument(
-            name="max_cost",
-            help="What it may cost at most, in USD (default: 0, which only reads).",
-            kind=ArgumentKind.AMOUNT,
-            metavar="USD",
-            default=0.0,
-        ),
-        Argument(
-            name="output",
-            command=CommandForm(option="out"),
-            help=f"The folder for the report and the exchanges (default: {_FOLDER}).",
-            metavar="FOLDER",
-            default=_FOLDER,
-        ),
-        flag("dry_run", "Show the steps and what they can cost, and stop."),
-    ),
     results=(Rehearsal,),
     access=Access.END,
     title="Rehearse",

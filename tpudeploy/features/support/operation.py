@@ -15,6 +15,7 @@ import tarfile
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Annotated
 
 from tpudeploy import loading
 from tpudeploy.adapters.state.disk import Folder
@@ -22,8 +23,8 @@ from tpudeploy.boot_log.export import redact
 from tpudeploy.config.profile import Profile
 from tpudeploy.domain.errors import TpudeployError, UsageError
 from tpudeploy.features.support.addresses import without_addresses
-from tpudeploy.loading import OneProfile
-from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, flag, profile
+from tpudeploy.operations.arguments import AProfile, Arg
+from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.operations.written_files import WrittenFiles
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
@@ -39,7 +40,11 @@ _PLAIN_WORDS = frozenset({"default", "main", "none", "null", "true", "false"})
 
 
 def support_bundle(
-    workspace: Workspace, profile: OneProfile, output: str | Path | None = None, *, anonymous: bool = False
+    workspace: Workspace,
+    profile: AProfile,
+    output: str | Path | None = None,
+    *,
+    anonymous: Annotated[bool, Arg("Leave out who ran commands, and where.")] = False,
 ) -> WrittenFiles:
     """Write a redacted archive that explains a deployment, for a person who helps with it.
 
@@ -160,16 +165,6 @@ def archive(folder: str, texts: Mapping[str, str]) -> bytes:
 
 OPERATION = Operation(
     run=support_bundle,
-    arguments=(
-        profile(),
-        Argument(
-            name="output",
-            help="The archive (default: NAME-support.tar.gz).",
-            kind=ArgumentKind.FILE,
-            metavar="FILE",
-        ),
-        flag("anonymous", "Leave out who ran commands, and where."),
-    ),
     results=(WrittenFiles,),
     access=Access.LOOK,
     title="Support bundle",

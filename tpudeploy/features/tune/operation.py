@@ -25,15 +25,8 @@ from tpudeploy.features.tune.space import DroppedAxis
 from tpudeploy.features.tune.tuning import TuneLimits, Tuning, cost_usd
 from tpudeploy.features.tune.view import markdown
 from tpudeploy.loading import OneProfile, Profile
-from tpudeploy.operations.arguments import Agents, AProfile, Arg, Count, Group, Seconds, Usd
-from tpudeploy.operations.bridge import rows
-from tpudeploy.operations.declaration import (
-    Access,
-    AgentForm,
-    ApprovalForm,
-    Argument,
-    Operation,
-)
+from tpudeploy.operations.arguments import Agents, AProfile, Arg, ArgumentGroup, Count, Seconds, Usd
+from tpudeploy.operations.declaration import Access, ApprovalForm, Operation
 from tpudeploy.operations.written_files import write_files
 from tpudeploy.results import Result, document, result
 from tpudeploy.text.paint import Paint
@@ -129,7 +122,7 @@ class Tuned(Result):
 def tune(
     workspace: Workspace,
     profile: AProfile,
-    options: Annotated[SweepOptions | None, Group(Cells, defaults=GRID, agents=GRID)] = None,
+    options: Annotated[SweepOptions | None, ArgumentGroup(Cells, defaults=GRID, agents=GRID)] = None,
     *,
     by: Annotated[
         Objective | None, Arg("The objective: tokens-per-usd (default), output, ttft or tpot.", name="objective")
@@ -210,7 +203,9 @@ def tune(
     return finished
 
 
-def tune_result(workspace: Workspace, tune_id: str) -> Tuned:
+def tune_result(
+    workspace: Workspace, tune_id: Annotated[str, Arg(agents=Agents("a tuning's id, or a prefix of it"))]
+) -> Tuned:
     """Show the result of a tuning: the overlay, the claim with its interval, and the evidence.
 
     `tune_id` is its id or the beginning of one. Raise `errors.UsageError` for an unknown id, `errors.RunUnreadable`.
@@ -257,13 +252,11 @@ def _write(workspace: Workspace, tuned: Tuned, out: str | Path | None, pull_requ
 OPERATIONS: Mapping[str, Operation] = {
     "tune": Operation(
         run=tune,
-        arguments=rows(tune),
         results=(Tuned,),
         access=Access.END,
         title="Tune",
         options=("lock_timeout", "backend"),
         takes_events=True,
-        groups={"options": SweepOptions},
         approval=ApprovalForm(
             question="Do you want to start this tuning?",
             otherwise="Review the list, then pass -auto-approve.",
@@ -271,9 +264,6 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "tune_result": Operation(
         run=tune_result,
-        arguments=(
-            Argument(name="tune_id", is_required=True, agents=AgentForm(about="a tuning's id, or a prefix of it")),
-        ),
         results=(Tuned,),
         access=Access.OFFLINE,
         title="Show a tuning",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Elicit, ElicitationResult, Resolve
@@ -31,6 +32,7 @@ from tpudeploy.features.benchmark.run import Cell, Run
 from tpudeploy.features.benchmark.view import row as cell_line
 from tpudeploy.features.tune import view
 from tpudeploy.features.tune.operation import Tuned, prepared
+from tpudeploy.features.tune.operation import tune as tune_operation
 from tpudeploy.features.tune.search import TuneStep
 from tpudeploy.features.tune.service import TuneListener, TuneRequest, Tunings, text_of
 from tpudeploy.features.tune.tuning import Tuning
@@ -54,6 +56,7 @@ class ProposedTuning:
     ends: bool
 
 
+@wraps(tune_operation, assigned=())  # it takes the same arguments
 def propose_tuning(
     workspace: Workspace, profile: Profile, options: SweepOptions | None = None, **values: Any
 ) -> ProposedTuning:

@@ -80,8 +80,8 @@ def open_endpoint(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2010",
     "Paths that the API key doesn't guard",
-    "vLLM checks the key by the beginning of a path, and a release decides which paths it checks. Whoever reaches the "
-    f"port can use the others. {_PROXY} Keep the port closed to everyone else: with placement.network.external_ip: "
+    "vLLM checks the key by the beginning of a path, and a release decides which paths it checks. Anyone who reaches "
+    f"the port can use the others. {_PROXY} Keep the port closed to everyone else: with placement.network.external_ip: "
     "false, only your VPC network reaches it. The warning stays, because tpudeploy can't see your proxy.",
     "placement: {network: {external_ip: false}}",
 )
