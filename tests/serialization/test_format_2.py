@@ -29,6 +29,13 @@ def test_a_state_is_read_and_written_again_without_a_change(number: int) -> None
     assert json.loads(statefile.dumps(statefile.loads(json.dumps(document), source="old.json"))) == document
 
 
+def test_a_record_and_an_attempt_are_read_alike_wherever_a_state_has_one() -> None:
+    document = next(row["state"] for row in ROWS if any(r["attempts"] for r in row["state"]["records"]))
+    record = next(record for record in document["records"] if record["attempts"])
+    document = {**document, "router": {**record, "index": -1}, "forgotten": record["attempts"], "records": []}
+    assert json.loads(statefile.dumps(statefile.loads(json.dumps(document), source="old.json"))) == document
+
+
 def _with_slice_twice(state: dict[str, Any]) -> None:
     (record,) = [record for record in state["records"] if record["attempts"]][:1]
     record["attempts"].append(record["attempts"][0])

@@ -73,7 +73,9 @@ class Stored:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        return read_with(cls._sorted, handler(source), "before")
+        # The reference moves to the outer schema: pydantic takes it for every further place of this class.
+        inner = dict(handler.resolve_ref_schema(handler(source)))
+        return {**read_with(cls._sorted, inner, "before"), "ref": inner.pop("ref")}
 
     @classmethod
     def _sorted(cls, tree: Any) -> Any:
