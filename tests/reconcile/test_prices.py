@@ -82,8 +82,7 @@ def test_what_may_be_billed_at_one_time(
 def test_how_many_slices_may_be_requested_at_the_same_time(
     costs: Sequence[float | None], most: int | None, usd: float | None, expected: tuple[int, int, float | None]
 ) -> None:
-    limited = prices.with_search_limits(deployment(_places(costs)), most, usd)
-    assert (limited.first_requests, limited.max_parallel_requests, limited.search_usd_per_hour) == expected
+    assert prices.search_limits(_places(costs), (), 8, most, usd) == expected
 
 
 @pytest.mark.parametrize(

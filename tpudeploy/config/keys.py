@@ -12,17 +12,10 @@ from tpudeploy.config.nodes import Path
 from tpudeploy.config.schema import ProfileSpec, Section
 
 
+@lru_cache(maxsize=1024)
 def fields_at(path: Path, root: type[Section] = ProfileSpec) -> Mapping[str, FieldInfo] | None:
     """Return the keys below `path`; None for a section whose keys a person chooses, and for a path without keys."""
-    return _profile_fields_at(path) if root is ProfileSpec else _fields_below(root, path)
-
-
-@lru_cache(maxsize=1024)
-def _profile_fields_at(path: Path) -> Mapping[str, FieldInfo] | None:
-    return _fields_below(ProfileSpec, path)
-
-
-def _fields_below(section: type[Section] | None, path: Path) -> Mapping[str, FieldInfo] | None:
+    section: type[Section] | None = root
     for part in path:
         info = section.model_fields.get(str(part)) if section else None
         section = section_of(info) if info else None

@@ -86,12 +86,16 @@ def docker_exec(container: Container) -> tuple[str, ...]:
 
 def served_model(deployment: Deployment) -> str:
     """Return the model name for clients: the first `--served-model-name`, or the model itself."""
-    words = deployment.container.serve
+    return served_name(deployment.container.serve, deployment.model_id)
+
+
+def served_name(words: tuple[str, ...], model_id: str) -> str:
+    """Return the model name for clients of the server that these words start."""
     for word, following in zip(words, (*words[1:], ""), strict=True):
         flag, _, value = word.partition("=")
         if flag == "--served-model-name":
             return value or following
-    return deployment.model_id
+    return model_id
 
 
 def loaded_model(deployment: Deployment) -> str:

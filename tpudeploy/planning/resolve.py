@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from tpudeploy import catalog, pins
 from tpudeploy.catalog import families, flags
@@ -55,6 +55,7 @@ from tpudeploy.domain.deployment import (
     Via,
 )
 from tpudeploy.domain.ending import End, IdleLimit
+from tpudeploy.domain.model import Checkpoint
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.notify import Notify
 from tpudeploy.domain.pins import NONE, Pins
@@ -63,8 +64,8 @@ from tpudeploy.node import render
 from tpudeploy.node.compile_cache import compile_cache
 from tpudeploy.node.fingerprint import server_print, text_print
 from tpudeploy.node.router_machine import router_machine
-from tpudeploy.node.serving import MIRROR_FOLDER, environment_of_keys, serve, served_model
-from tpudeploy.reconcile.prices import with_search_limits
+from tpudeploy.node.serving import MIRROR_FOLDER, environment_of_keys, serve, served_name
+from tpudeploy.reconcile.prices import search_limits
 from tpudeploy.sizing import size
 from tpudeploy.sizing.profile import flag_values
 
@@ -126,106 +127,119 @@ def resolve_without_script(
     lock: Pins = NONE,
 ) -> Deployment:
     """Return the deployment without its startup script, which is enough to size and check it, and faster."""
-    spec = profile
-    unnamed = _resolve_all_but_name(
-        spec,
-        project,
-        lock.target_of(pins.image_of(spec)),
-        lock.target_of(pins.model_of(spec)),
-        lock.target_of(pins.machine_image_of(spec)),
+    kind = catalog.accelerator_type(profile.tpu.type)
+    if kind is None:
+        raise KeyError(profile.tpu.type)  # the rules have refused unknown types
+    placement, mirror = profile.placement, _mirror(profile)
+    parts = _parts(profile, kind, mirror, project, lock)
+    digests: dict[str, Json] = {file.attribute: f"sha256:{_sha256(file.text)[:16]}" for file in own_files}
+    attributes = {**dict(_attributes(profile, parts, lock)), **digests}
+    other_origins = {**dict(pins.origins(profile, lock)), **{file.attribute: file.at for file in own_files}}
+    engine, checkpoint = pins.engine_of(profile.serving.image, lock), _checkpoint(profile, lock)
+    config_json = (checkpoint.config or None) if checkpoint is not None and config_json is None else config_json
+    candidates = _candidates(placement, _models(placement), kind, tuple(parts.runtimes))
+    floor_candidates = _candidates(placement, _floor_models(placement), kind, tuple(parts.runtimes))
+    limits = search_limits(
+        candidates,
+        floor_candidates,
+        kind.chips,
+        most=placement.max_parallel_requests,
+        usd_per_hour=placement.max_search_price_per_hour,
     )
-    container = unnamed.container if unnamed.container.name else replace(unnamed.container, name=spec.name)
-    digests = {file.attribute: f"sha256:{_sha256(file.text)[:16]}" for file in own_files}
-    other_origins = {**dict(pins.origins(spec, lock)), **{file.attribute: file.at for file in own_files}}
-    engine = pins.engine_of(spec.serving.image, lock)
-    commit = lock.target_of(pins.model_of(spec)) or spec.model.revision or ""
-    checkpoint = None if families.is_listed(spec.model.id) else lock.checkpoints.get(commit)
-    if checkpoint is not None and config_json is None:
-        config_json = checkpoint.config or None
-    deployment = replace(
-        unnamed,
-        name=spec.name,
-        container=container,
+    deployment = Deployment(
+        name=profile.name,
+        replicas=profile.replicas,
+        project=parts.project,
+        model_id=profile.model.id,
+        accelerator=kind,
+        runtimes=parts.runtimes,
+        boot_disk_gib=parts.boot_disk_gib,
+        candidates=candidates,
+        on_demand_floor=placement.on_demand_floor or 0,
+        floor_candidates=floor_candidates,
+        scale=_scale(profile.scale, start=_written_replicas(profile)),
+        first_requests=limits.first_requests,
+        max_parallel_requests=limits.max_parallel_requests,
+        search_usd_per_hour=limits.usd_per_hour,
+        reservation=placement.reservation,
+        max_run_seconds=None if placement.max_run_duration is None else float(placement.max_run_duration),
+        valid_until_seconds=float(placement.valid_until or _VALID_UNTIL),
+        network=_network(placement.network),
+        service_account=placement.service_account,
+        labels=placement.labels,
+        container=parts.container,
+        health=_health(profile.health),
+        lifecycle=_lifecycle(profile.lifecycle),
+        cost_budget=_cost_budget(profile.budget),
+        notify=Notify(targets=profile.notify, secret=profile.notify_key or ""),
+        compile_cache=compile_cache(profile, parts.container, kind),
+        mirror=mirror,
         own_files=own_files,
-        attributes={**unnamed.attributes, _CONTAINER_NAME: container.name, **digests},
+        router=parts.router,
+        written=_source_print(profile, attributes, digests),
+        task=resolve_task(profile.model.id, flag_values(profile.serving), families.config_of(config_json)),
+        engine=engine,
+        checkpoint=checkpoint,
+        startup_script=Script(""),
+        attributes=attributes,
         origins=Joined(other_origins, profile.origins) if other_origins else profile.origins,
         budget=size(
-            spec, config_json=config_json, engine=engine, tensors=checkpoint.tensors if checkpoint is not None else {}
+            profile,
+            config_json=config_json,
+            engine=engine,
+            tensors=checkpoint.tensors if checkpoint is not None else {},
         ),
-        checkpoint=checkpoint,
-        engine=engine,
-        task=resolve_task(spec.model.id, flag_values(spec.serving), families.config_of(config_json)),
     )
-    return _with_router_machine(replace(deployment, written=_source_print(deployment, profile, digests)), {})
+    return _with_router_machine(deployment, {})
 
 
-def _source_print(deployment: Deployment, profile: Profile, digests: Mapping[str, Json]) -> str:
+class _Parts(NamedTuple):
+    """The parts of a deployment whose defaults depend on the catalogue, on pins or on the command line."""
+
+    kind: AcceleratorType
+    project: str | None
+    runtimes: Mapping[Backend, str]
+    boot_disk_gib: int
+    container: Container
+    router: Router | None
+
+
+def _parts(
+    profile: ProfileSpec, kind: AcceleratorType, mirror: Mirror | None, project: str | None, lock: Pins
+) -> _Parts:
+    container, disk = _container(profile, kind, mirror, lock), profile.tpu.boot_disk_size
+    router = profile.router
+    return _Parts(
+        kind=kind,
+        project=profile.placement.project or project,
+        runtimes=_runtimes(profile, catalog.generation(kind.generation), kind),
+        boot_disk_gib=_BOOT_DISK_GIB if disk is None else math.ceil(disk / _GIB),
+        container=container,
+        router=None if router is None else _router(router, served_name(container.serve, profile.model.id)),
+    )
+
+
+def _checkpoint(profile: ProfileSpec, lock: Pins) -> Checkpoint | None:
+    """Return what the hub said of a model that the catalogue does not know, or None."""
+    commit = lock.target_of(pins.model_of(profile)) or profile.model.revision or ""
+    return None if families.is_listed(profile.model.id) else lock.checkpoints.get(commit)
+
+
+def _written_replicas(profile: ProfileSpec) -> int | None:
+    return profile.replicas if "replicas" in profile.model_fields_set else None
+
+
+def _source_print(profile: Profile, attributes: Mapping[str, Json], digests: Mapping[str, Json]) -> str:
     """Return a fingerprint of what the profile says, if that says when the deployment ends, else "".
 
     Neither a default that a later version adds nor another pin changes it.
     """
-    lifecycle = deployment.lifecycle
+    lifecycle = profile.lifecycle
     if lifecycle.end is None and lifecycle.idle is None and lifecycle.hours is None:
         return ""
 
-    places = replace(deployment, origins=profile.origins).origins_of(deployment.attributes)
-    attributes = {path: value for (path, value), at in zip(deployment.attributes.items(), places, strict=True) if at}
-    replicas = profile.replicas if "replicas" in profile.model_fields_set else None
-    return text_print(json.dumps([attributes, digests, replicas], sort_keys=True))
-
-
-def _resolve_all_but_name(
-    spec: ProfileSpec, project: str | None, digest: str | None, commit: str | None, machine_image: str | None
-) -> Deployment:
-    """Return what deployments have in common whose profiles differ in their names alone, as most of a fleet do.
-
-    `digest`, `commit` and `machine_image` are what the image, the model and the machine's image are pinned to.
-    """
-    kind = catalog.accelerator_type(spec.tpu.type)
-    if kind is None:
-        raise KeyError(spec.tpu.type)  # the parser has refused unknown types
-    generation = catalog.generation(kind.generation)
-    runtimes = _runtimes(spec, generation, kind)
-    mirror, models = _mirror(spec), tuple(map(Provisioning, spec.placement.provisioning))
-    container = _container(spec, kind, digest, commit, mirror)
-    max_run_duration = spec.placement.max_run_duration
-    attributes: dict[str, Json] = {}  # of this deployment: they follow from its other fields
-    deployment = Deployment(
-        name="",
-        replicas=spec.replicas,
-        project=spec.placement.project or project,
-        model_id=spec.model.id,
-        accelerator=kind,
-        runtimes=runtimes,
-        boot_disk_gib=_BOOT_DISK_GIB if spec.tpu.boot_disk_size is None else math.ceil(spec.tpu.boot_disk_size / _GIB),
-        candidates=_candidates(spec.placement, models, kind, tuple(runtimes)),
-        on_demand_floor=spec.placement.on_demand_floor or 0,
-        floor_candidates=_candidates(spec.placement, _floor_models(spec.placement), kind, tuple(runtimes)),
-        scale=_scale(spec.scale, start=spec.replicas if "replicas" in spec.model_fields_set else None),
-        max_parallel_requests=1,  # until its places are known: see `with_search_limits`
-        reservation=spec.placement.reservation,
-        max_run_seconds=None if max_run_duration is None else float(max_run_duration),
-        valid_until_seconds=float(spec.placement.valid_until or _VALID_UNTIL),
-        network=_network(spec.placement.network),
-        service_account=spec.placement.service_account,
-        labels=spec.placement.labels,
-        container=container,
-        health=_health(spec.health),
-        lifecycle=_lifecycle(spec.lifecycle),
-        cost_budget=_cost_budget(spec.budget),
-        notify=Notify(targets=spec.notify, secret=spec.notify_key or ""),
-        compile_cache=compile_cache(spec, container, kind),
-        mirror=mirror,
-        startup_script=Script(""),
-        attributes=attributes,
-    )
-    deployment = with_search_limits(
-        deployment, spec.placement.max_parallel_requests, spec.placement.max_search_price_per_hour
-    )
-    if spec.router is not None:
-        deployment = replace(deployment, router=_router(spec.router, served_model(deployment)))
-    attributes.update(_attributes(spec, deployment, digest, commit, machine_image))
-    return deployment
+    own = {path: value for path, value in attributes.items() if profile.origins.first(path)}
+    return text_print(json.dumps([own, digests, _written_replicas(profile)], sort_keys=True))
 
 
 def _with_router_machine(deployment: Deployment, templates: Mapping[str, str]) -> Deployment:
@@ -278,14 +292,6 @@ def _end(end: Duration | Moment | None) -> End | None:
     return End(text=end.text, after_seconds=float(end))
 
 
-def _floor_models(placement: PlacementSpec) -> tuple[Provisioning, ...]:
-    """Return the models of the on-demand floor: those that last, of the ones that are listed, else on-demand."""
-    if placement.on_demand_floor is None:
-        return ()
-    lasting = tuple(model for model in map(Provisioning, placement.provisioning) if model.is_lasting)
-    return lasting or (Provisioning.ON_DEMAND,)
-
-
 def _scale(scale: ScaleSpec | None, *, start: int | None) -> Scale | None:
     if scale is None:
         return None
@@ -298,6 +304,18 @@ def _scale(scale: ScaleSpec | None, *, start: int | None) -> Scale | None:
         max_usd_per_hour=scale.max_cost_per_hour,
         start=start,
     )
+
+
+def _models(placement: PlacementSpec) -> tuple[Provisioning, ...]:
+    return tuple(map(Provisioning, placement.provisioning))
+
+
+def _floor_models(placement: PlacementSpec) -> tuple[Provisioning, ...]:
+    """Return the models of the on-demand floor: those that last, of the ones that are listed, else on-demand."""
+    if placement.on_demand_floor is None:
+        return ()
+    lasting = tuple(model for model in _models(placement) if model.is_lasting)
+    return lasting or (Provisioning.ON_DEMAND,)
 
 
 def _router(router: RouterSpec, model: str) -> Router:
@@ -336,15 +354,14 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _container(
-    spec: ProfileSpec, kind: AcceleratorType, digest: str | None, commit: str | None, mirror: Mirror | None
-) -> Container:
+def _container(spec: ProfileSpec, kind: AcceleratorType, mirror: Mirror | None, lock: Pins) -> Container:
     serving = spec.serving
+    digest, commit = lock.target_of(pins.image_of(spec)), lock.target_of(pins.model_of(spec))
     volumes = _volumes(serving)
     if mirror is not None:
         volumes = (*volumes, (mirror.folder, MIRROR_FOLDER))
     return Container(
-        name=serving.container_name or "",
+        name=serving.container_name or spec.name,
         image=serving.image if digest is None else pins.at_digest(serving.image, digest),
         serve=serve(spec, tensor_parallel_size=_tensor_parallel(serving, kind), commit=commit),
         setup=serving.setup,
@@ -466,31 +483,29 @@ def _zones(placement: PlacementSpec, generation: Generation, model: Provisioning
     return tuple(map(Zone.parse, zones))
 
 
-def _attributes(
-    spec: ProfileSpec, deployment: Deployment, digest: str | None, commit: str | None, machine_image: str | None
-) -> Iterator[tuple[str, Json]]:
+def _attributes(spec: ProfileSpec, parts: _Parts, lock: Pins) -> Iterator[tuple[str, Json]]:
     """Yield the attributes of one replica: the resolved profile, flat, each pin after what it pins.
 
     `replicas`, `notify`, `version`, `name` and `extends` are not attributes of a replica.
     """
     defaults: dict[str, Any] = {
-        "placement.project": deployment.project,
+        "placement.project": parts.project,
         "placement.valid_until": (spec.placement.valid_until or _VALID_UNTIL).text,
-        _CONTAINER_NAME: deployment.container.name,
-        "serving.tensor_parallel_size": _tensor_parallel(spec.serving, deployment.accelerator),
-        "serving.volumes": dict(deployment.container.volumes),
-        "tpu.boot_disk_size": f"{deployment.boot_disk_gib}GiB",
+        _CONTAINER_NAME: parts.container.name,
+        "serving.tensor_parallel_size": _tensor_parallel(spec.serving, parts.kind),
+        "serving.volumes": dict(parts.container.volumes),
+        "tpu.boot_disk_size": f"{parts.boot_disk_gib}GiB",
         # With several APIs, the one that grants decides it: see `Deployment.attributes_at`.
-        "tpu.runtime_version": None if len(deployment.runtimes) > 1 else next(iter(deployment.runtimes.values())),
-        "tpu.type": deployment.accelerator.name,
+        "tpu.runtime_version": None if len(parts.runtimes) > 1 else next(iter(parts.runtimes.values())),
+        "tpu.type": parts.kind.name,
     }
-    if deployment.router is not None and deployment.router.host is RouterHost.VM:
+    if parts.router is not None and parts.router.host is RouterHost.VM:
         # Google assigns its address.
-        defaults |= {"router.address": None, "router.machine": deployment.router.machine}
+        defaults |= {"router.address": None, "router.machine": parts.router.machine}
     pinned = {
-        "serving.image": (pins.DIGEST, digest),
-        "model.revision": (pins.COMMIT, commit),
-        "tpu.runtime_version": (MACHINE_IMAGE, machine_image),
+        "serving.image": (pins.DIGEST, lock.target_of(pins.image_of(spec))),
+        "model.revision": (pins.COMMIT, lock.target_of(pins.model_of(spec))),
+        "tpu.runtime_version": (MACHINE_IMAGE, lock.target_of(pins.machine_image_of(spec))),
     }
     for path, value in {**_flat_values(spec, ""), **defaults}.items():
         if value is not None and value not in ({}, []):
@@ -513,18 +528,13 @@ def _paths(section: type[Any], prefix: str) -> tuple[tuple[str, str], ...]:
     return tuple((key, f"{prefix}{key}") for key in section.model_fields if prefix or key not in _NO_ATTRIBUTES)
 
 
-def _flat(section: Section, prefix: str) -> Mapping[str, Json]:
-    """Return the values of a section by their paths, in the order of the keys."""
-    return _flat_values(section, prefix)
-
-
 def _flat_values(section: Section, prefix: str) -> Mapping[str, Json]:
     flat: dict[str, Json] = {}
     kind: type = type(section)
     for key, path in _paths(kind, prefix):
         value = getattr(section, key)
         if isinstance(value, Section):
-            flat |= _flat(value, f"{path}.")
+            flat |= _flat_values(value, f"{path}.")
         elif path in _OPEN:
             flat |= {f"{path}.{entry}": _json(entry_value) for entry, entry_value in value.items()}
         else:

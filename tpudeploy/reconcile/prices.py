@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import floor, log10
 from statistics import median_high
+from typing import NamedTuple
 
 from tpudeploy import catalog
 from tpudeploy.catalog import routers
@@ -47,9 +48,11 @@ def run_hours(attempt: Attempt) -> float | None:
 
 def usd_per_hour_at(deployment: Deployment, candidate: Candidate | None) -> float | None:
     """Return the price of the deployment's slice in this place."""
-    if candidate is None or candidate.usd_per_chip_hour is None:
-        return None
-    return candidate.usd_per_chip_hour * deployment.accelerator.chips
+    return None if candidate is None else _slice_price(candidate, deployment.accelerator.chips)
+
+
+def _slice_price(candidate: Candidate, chips: int) -> float | None:
+    return None if candidate.usd_per_chip_hour is None else candidate.usd_per_chip_hour * chips
 
 
 def usd_per_hour_with_another(deployment: Deployment, state: State, indexes: Collection[int]) -> float | None:
@@ -99,30 +102,42 @@ def ceiling_of_acquisition(deployment: Deployment) -> tuple[int, Ceiling]:
     return count, replace(ceiling, usd_per_hour=min(ceiling.usd_per_hour, most))
 
 
-def with_search_limits(deployment: Deployment, most: int | None, usd_per_hour: float | None) -> Deployment:
-    """Return the deployment with the limits of its search. `most` and `usd_per_hour` are what the profile says.
+class SearchLimits(NamedTuple):
+    """The requests that a search begins with, the most at one time, and what all may cost together (None: any)."""
+
+    first_requests: int
+    max_parallel_requests: int
+    usd_per_hour: float | None
+
+
+def search_limits(
+    candidates: Sequence[Candidate],
+    floor_candidates: Sequence[Candidate],
+    chips: int,
+    most: int | None,
+    usd_per_hour: float | None,
+) -> SearchLimits:
+    """Return the limits of a search. `most` and `usd_per_hour` are what the profile says.
 
     A number alone is the only limit, and a search begins with as many. Otherwise the price decides: as many as the
     cheapest places allow.
     """
-    costs = [usd_per_hour_at(deployment, each) for each in deployment.candidates]
-    costs_of_floor = [usd_per_hour_at(deployment, each) for each in deployment.floor_candidates]
+    costs = {each.place: _slice_price(each, chips) for each in candidates}
     limit = usd_per_hour
     if most is None and usd_per_hour is None:
-        limit = _search_price(costs, costs_of_floor)
-    deployment = replace(deployment, search_usd_per_hour=limit)
+        limit = _search_price(costs.values(), [_slice_price(each, chips) for each in floor_candidates])
     most_by_number = len(costs) if most is None else most
     first = _FIRST if most is None else most
     if limit is None:
         count = _SLICES if most is None else most
     else:
         total, count = 0.0, 0
-        for usd in sorted(search_prices(deployment).values()):
+        for usd in sorted(_counted(costs, limit).values()):
             total += usd
             count += total <= limit + _ROUNDING
         # One slice may always be requested: places that alone cost more than the profile allows are no candidates.
         count = max(1, min(count, most_by_number))
-    return replace(deployment, max_parallel_requests=count, first_requests=min(first, count))
+    return SearchLimits(min(first, count), count, limit)
 
 
 def _search_price(costs: Collection[float | None], costs_of_floor: Collection[float | None]) -> float | None:
@@ -144,10 +159,13 @@ def search_prices(deployment: Deployment) -> Mapping[Place, float]:
 
     A place without a list price counts as the dearest one that has a price, or as a quarter of the limit if none has.
     """
-    known = {each.place: usd_per_hour_at(deployment, each) for each in deployment.candidates}
-    limit = deployment.search_usd_per_hour or 0.0
-    unknown = max((usd for usd in known.values() if usd is not None), default=limit / _SLICES)
-    return {place: unknown if usd is None else usd for place, usd in known.items()}
+    costs = {each.place: usd_per_hour_at(deployment, each) for each in deployment.candidates}
+    return _counted(costs, deployment.search_usd_per_hour or 0.0)
+
+
+def _counted(costs: Mapping[Place, float | None], limit: float) -> Mapping[Place, float]:
+    unknown = max((usd for usd in costs.values() if usd is not None), default=limit / _SLICES)
+    return {place: unknown if usd is None else usd for place, usd in costs.items()}
 
 
 def has_room(deployment: Deployment, requests: Collection[Place], place: Place) -> bool:
