@@ -74,8 +74,8 @@ EVENTS: tuple[events.Event, ...] = (
     _example(events.Gone, **NAMED, reason=Absence.GONE),
     _example(events.Gone, **NAMED, reason=Absence.NEVER_APPEARED),
     _example(events.Adopted, **NAMED),
-    _example(events.Updated, **NAMED, what=events.NodeUpdate.NODE),
-    _example(events.Updated, **NAMED, what=events.NodeUpdate.RESTART),
+    _example(events.Updated, **NAMED, what=events.UpdateSubject.NODE),
+    _example(events.Updated, **NAMED, what=events.UpdateSubject.RESTART),
     _example(events.Serving, **NAMED, url="http://1.2.3.4:8000", door="external", answer="Hello.", elapsed=200),
     _example(events.Pinned, kind="image", name="vllm/vllm-tpu:nightly", to="sha256:01", before="sha256:00"),
     _example(

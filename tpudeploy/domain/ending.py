@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tpudeploy.domain.stored import Stored
+from tpudeploy.domain.stored import StoredValue
 
 
 class EndCause(StrEnum):
@@ -37,7 +37,7 @@ class IdleLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PastEnd(Stored):
+class PastEnd(StoredValue):
     """That the end of a deployment has come: since when (`at`, in seconds since the epoch), and by which key.
 
     `why` is for people. `profile` is a fingerprint of what its file says: a changed profile starts again. `until` is

@@ -178,7 +178,7 @@ class Adopted(_OfRequest):
     """The state tracks an existing slice that no state tracked before."""
 
 
-class NodeUpdate(StrEnum):
+class UpdateSubject(StrEnum):
     """What was updated on a node: its metadata alone, its server, or the node itself by a restart."""
 
     NODE = "node"
@@ -188,7 +188,7 @@ class NodeUpdate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updated(_OfRequest):
-    what: NodeUpdate
+    what: UpdateSubject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

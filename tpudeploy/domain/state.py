@@ -26,14 +26,14 @@ from tpudeploy.domain.life import (
 )
 from tpudeploy.domain.names import DEPLOYMENT_NAME, ROUTER, SliceName, Zone
 from tpudeploy.domain.slices import BootReport, RefusalScope, SliceRef
-from tpudeploy.domain.stored import Form, Stored, Tagged
+from tpudeploy.domain.stored import NamePattern, StoredValue, Tagged
 
 # Resources that were imported have names of their own.
-_RESOURCE = Form(r"[a-z0-9]([-_.a-z0-9]{0,126}[a-z0-9])?")
+_RESOURCE = NamePattern(r"[a-z0-9]([-_.a-z0-9]{0,126}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boot(Stored):
+class Boot(StoredValue):
     """The last boot of an attempt's server. `server` is its fingerprint, "" if it is not known.
 
     `at`: the time of a restart, or None for the boot that the request asked for. `previous` is the server that a
@@ -48,7 +48,7 @@ class Boot(Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataUpdate(Stored):
+class MetadataUpdate(StoredValue):
     """The server whose metadata were last sent to a node, and when; 0.0 before the first one is sent."""
 
     server: str
@@ -56,7 +56,7 @@ class MetadataUpdate(Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeChange(Stored):
+class NodeChange(StoredValue):
     """A change that was sent to the watcher of a node, by its name in the metadata (see node.py)."""
 
     name: str
@@ -64,7 +64,7 @@ class NodeChange(Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt(Stored):
+class Attempt(StoredValue):
     """One request for one slice. It is saved before the request is sent, and dropped when the slice is surely absent.
 
     `spec` is the requested configuration (see Deployment.attributes). A request that still waits at `expires_at`
@@ -80,14 +80,14 @@ class Attempt(Stored):
 
     ALWAYS: ClassVar[frozenset[str]] = frozenset({"life"})
     name: Annotated[str, _RESOURCE]
-    project: Annotated[str, Form(r"[a-z0-9]([-.:a-z0-9]*[a-z0-9])?")]
+    project: Annotated[str, NamePattern(r"[a-z0-9]([-.:a-z0-9]*[a-z0-9])?")]
     zone: Zone
     provisioning: Provisioning
     spec: Mapping[str, Json]
     asked_at: float
     boot: Boot
     expires_at: float | None = None
-    operation: Annotated[str | None, Form(r"[-_.:A-Za-z0-9]+(/[-_.:A-Za-z0-9]+)*")] = None
+    operation: Annotated[str | None, NamePattern(r"[-_.:A-Za-z0-9]+(/[-_.:A-Za-z0-9]+)*")] = None
     life: Annotated[Life, Tagged()] = field(default=Requested())
     update: MetadataUpdate | None = None
     change: NodeChange | None = None
@@ -221,7 +221,7 @@ class Attempt(Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusalRecord(Stored):
+class RefusalRecord(StoredValue):
     """A refusal and how long it holds. `until` is in seconds since the epoch.
 
     `limit` and `known` are those of the refusal (domain/slices.py); `held` are the chips that we used ourselves of that
@@ -252,7 +252,7 @@ class RefusalRecord(Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record(Stored):
+class Record(StoredValue):
     """One replica. `home` is the zone of its last slice, which is requested first after a loss.
 
     `lost` is the slice that served and was lost, or "" without one, or if another slice serves in its place.
@@ -279,7 +279,7 @@ class Record(Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approval(Stored):
+class Approval(StoredValue):
     """The approved target that a run began to apply. A later run may resume it without another approval.
 
     `fingerprint` is that of the target deployment, or "" to delete all of it. `removes`: the approved operation is a
@@ -300,7 +300,7 @@ class Approval(Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateWriter(Stored):
+class StateWriter(StoredValue):
     """The writer of a state and the operation, e.g. `apply` or `state mv`. `at` is in seconds since the epoch.
 
     `version` is that of tpudeploy, "" in states of earlier versions.
@@ -313,7 +313,7 @@ class StateWriter(Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingStep(Stored):
+class ScalingStep(StoredValue):
     """A change of the number of replicas by the load that was read, and why. `at` is in seconds since the epoch."""
 
     at: float
@@ -326,7 +326,7 @@ _MOST_FORGOTTEN = 8  # each is a call more for every look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State(Stored):
+class State(StoredValue):
     """One deployment. `lineage` is created once; `serial` grows with every write; attempt numbers never repeat.
 
     `replicas` are the indexes of its replicas where they are not the first ones, or where they are scaled (see
@@ -345,8 +345,8 @@ class State(Stored):
     """
 
     ALWAYS: ClassVar[frozenset[str]] = frozenset({"goal", "records"})
-    deployment: Annotated[str, Form(DEPLOYMENT_NAME.pattern)]
-    lineage: Annotated[str, Form(r"[0-9a-z]{1,64}")]
+    deployment: Annotated[str, NamePattern(DEPLOYMENT_NAME.pattern)]
+    lineage: Annotated[str, NamePattern(r"[0-9a-z]{1,64}")]
     serial: int = 0
     next_attempt: int = 0
     goal: Approval | None = None

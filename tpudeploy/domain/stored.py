@@ -28,7 +28,7 @@ class AsIs:
         return {"type": "any"}
 
 
-class Form:
+class NamePattern:
     """Marks a name that may become a file, a resource or a part of a URL, or "" without one."""
 
     def __init__(self, pattern: str) -> None:
@@ -62,7 +62,7 @@ def _without_tag(tree: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredValue:
     """What a state holds. `more` are the keys of a newer version: they are written back as long as the thing exists.
 
     Every version writes the keys of `ALWAYS`: a document without one of them is damaged.

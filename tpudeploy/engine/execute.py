@@ -67,7 +67,7 @@ class StepExecutor:
             case step.Forget():
                 self._forget(action)
             case step.PatchMetadata():
-                self._patch_node(action, self._attempt(action.replica, action.name), events.NodeUpdate.NODE)
+                self._patch_node(action, self._attempt(action.replica, action.name), events.UpdateSubject.NODE)
             case step.PushChange():
                 self._push_change(action)
             case step.Reset():
@@ -230,10 +230,10 @@ class StepExecutor:
         )
         # The name is saved before it is sent: whatever becomes of the call, the node's answer is understood.
         self._save(action.replica, attempt)
-        self._patch_node(action, attempt, events.NodeUpdate.CHANGE)
+        self._patch_node(action, attempt, events.UpdateSubject.CHANGE)
 
     def _patch_node(
-        self, action: step.PatchMetadata | step.PushChange, attempt: Attempt, what: events.NodeUpdate
+        self, action: step.PatchMetadata | step.PushChange, attempt: Attempt, what: events.UpdateSubject
     ) -> None:
         deployment, slice_ = self._target(action.replica), self._observed.slices[action.name]
         current, script = slice_.metadata, slice_.script or text_print("")
@@ -274,7 +274,7 @@ class StepExecutor:
         with self._session.asking():
             self._world.cloud.restart(attempt.ref)
         self._save(action.replica, replace(attempt, boot=replace(boot, is_sent=True)))
-        self._world.emit(events.Updated(**self._about(action.replica, attempt), what=events.NodeUpdate.RESTART))
+        self._world.emit(events.Updated(**self._about(action.replica, attempt), what=events.UpdateSubject.RESTART))
 
     def _record_failure(self, action: step.GiveUp) -> None:
         """Record that the failure of a server was reported, so that a later run sends the change again."""

@@ -1,7 +1,7 @@
 """Write and read states as `tpudeploy.state/2`. Other formats are refused.
 
-A newer version may add keys: they are kept and written back (`domain.stored.Stored`). What this version cannot keep is
-refused, with the version that wrote it.
+A newer version may add keys: they are kept and written back (`domain.stored.StoredValue`). What this version cannot
+keep is refused, with the version that wrote it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
 from tpudeploy.domain.life import STATES
 from tpudeploy.domain.state import RefusalRecord, State, StateWriter
-from tpudeploy.domain.stored import TAG, Stored, tag
+from tpudeploy.domain.stored import TAG, StoredValue, tag
 from tpudeploy.serialization.typed import read
 from tpudeploy.version import VERSION
 
@@ -110,7 +110,7 @@ def _fields(thing: Any) -> dict[str, Any]:
     kind: Any = type(thing)
     state_name = {TAG: STATE_NAMES[kind]} if kind in STATE_NAMES else {}
     values = state_name | {name: getattr(thing, name) for name in _field_names(kind)}
-    if isinstance(thing, Stored):
+    if isinstance(thing, StoredValue):
         values |= thing.more
     # Earlier versions of tpudeploy can read the state as long as it names one API alone.
     if isinstance(thing, RefusalRecord) and thing.backend is DEFAULT_BACKEND:

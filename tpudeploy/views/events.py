@@ -46,9 +46,9 @@ _PLACES: Mapping[str, str] = {
     Phase.LOST: "Lost in",
 }
 _UPDATES = {
-    events.NodeUpdate.NODE: "Node updated",
-    events.NodeUpdate.CHANGE: "Change sent to the node",
-    events.NodeUpdate.RESTART: "Reset requested",
+    events.UpdateSubject.NODE: "Node updated",
+    events.UpdateSubject.CHANGE: "Change sent to the node",
+    events.UpdateSubject.RESTART: "Reset requested",
 }
 
 
