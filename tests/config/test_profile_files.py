@@ -123,5 +123,4 @@ def test_reading_a_profile_loads_no_library_of_googles_and_no_templates(tmp_path
         "jinja2",
         "requests",
         "tenacity",
-        "tomllib",
     }
