@@ -12,6 +12,7 @@ from inspect import Signature, getdoc, signature
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
 from sphinx.application import Sphinx
 
 import tpudeploy as td
@@ -201,7 +202,8 @@ def python_page() -> str:
     for name in _CLASSES:
         own = getattr(td, name)
         parts += [f"## td.{name}", _text(getdoc(own) or "")]
-        members = {each: getattr(own, each) for each in dir(own) if not each.startswith("_")}
+        inherited = dir(BaseModel) if issubclass(own, BaseModel) else ()
+        members = {each: getattr(own, each) for each in dir(own) if not each.startswith("_") and each not in inherited}
         names = [each for each, member in members.items() if callable(member) and not isinstance(member, type)]
         parts += [_callable(f"{name}.{each}", getattr(own, each)) for each in names if getattr(own, each).__doc__]
     others = sorted(set(td.__all__) - {*_CALLS, *_CLASSES, "errors", "events"})

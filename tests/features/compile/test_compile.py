@@ -50,6 +50,15 @@ def recorded(name: str) -> str:
     return (DATA / name).read_text("utf-8")
 
 
+def test_compile_and_size_engine_say_which_python_they_need(cli: Open) -> None:
+    at = cli()
+    at.write()
+    for words in (("compile",), ("size", "--engine")):
+        result = at.run(words[0], "gemma.yaml", *words[1:])
+        assert result.code == 1
+        assert "needs --python PATH, a Python that has vllm-tpu" in result.err
+
+
 def test_the_graphs_are_kept_in_a_file_by_engine_and_libtpu(at: CommandLine, engine: Engine) -> None:
     result = at.run("compile", "tiny.yaml", "--python", engine(recorded("compiled.jsonl")))
     assert result.code == 0, result.all

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
+from tpudeploy.domain.errors import UsageError
 from tpudeploy.features.compile.compiled import Compiled
 from tpudeploy.features.compile.service import compile_graphs
 from tpudeploy.features.compile.store import CompiledStore
@@ -45,6 +46,8 @@ def compile_profile(
     Raise `errors.ConfigError` for `model.config`, `errors.UsageError` without a config or the Python, and
     `errors.QueryFailed` for what the engine refuses.
     """
+    if not python:
+        raise UsageError("compile needs --python PATH, a Python that has vllm-tpu.")
     words = tuple(word for word in only.split(",") if word)
     return compile_graphs(
         profile,
