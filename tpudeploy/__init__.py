@@ -12,17 +12,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tpudeploy.config.schema import BootSpec as BootSpec
-    from tpudeploy.config.schema import BudgetSpec as BudgetSpec
-    from tpudeploy.config.schema import HealthSpec as HealthSpec
-    from tpudeploy.config.schema import LifecycleSpec as LifecycleSpec
-    from tpudeploy.config.schema import ModelSpec as ModelSpec
-    from tpudeploy.config.schema import NetworkSpec as NetworkSpec
-    from tpudeploy.config.schema import PlacementSpec as PlacementSpec
-    from tpudeploy.config.schema import RouterSpec as RouterSpec
-    from tpudeploy.config.schema import ScaleSpec as ScaleSpec
-    from tpudeploy.config.schema import ServingSpec as ServingSpec
-    from tpudeploy.config.schema import TpuSpec as TpuSpec
+    from tpudeploy.config.profile import BootSpec as BootSpec
+    from tpudeploy.config.profile import BudgetSpec as BudgetSpec
+    from tpudeploy.config.profile import HealthSpec as HealthSpec
+    from tpudeploy.config.profile import LifecycleSpec as LifecycleSpec
+    from tpudeploy.config.profile import ModelSpec as ModelSpec
+    from tpudeploy.config.profile import NetworkSpec as NetworkSpec
+    from tpudeploy.config.profile import PlacementSpec as PlacementSpec
+    from tpudeploy.config.profile import RouterSpec as RouterSpec
+    from tpudeploy.config.profile import ScaleSpec as ScaleSpec
+    from tpudeploy.config.profile import ServingSpec as ServingSpec
+    from tpudeploy.config.profile import TpuSpec as TpuSpec
     from tpudeploy.domain import errors as errors
     from tpudeploy.domain import events as events
     from tpudeploy.domain.report import Wait as Wait
@@ -73,17 +73,17 @@ if TYPE_CHECKING:
 _HOMES = {
     "Plan": ("tpudeploy.plans", "Plan"),
     "Profile": ("tpudeploy.loading", "Profile"),
-    "BootSpec": ("tpudeploy.config.schema", "BootSpec"),
-    "BudgetSpec": ("tpudeploy.config.schema", "BudgetSpec"),
-    "HealthSpec": ("tpudeploy.config.schema", "HealthSpec"),
-    "LifecycleSpec": ("tpudeploy.config.schema", "LifecycleSpec"),
-    "ModelSpec": ("tpudeploy.config.schema", "ModelSpec"),
-    "NetworkSpec": ("tpudeploy.config.schema", "NetworkSpec"),
-    "PlacementSpec": ("tpudeploy.config.schema", "PlacementSpec"),
-    "RouterSpec": ("tpudeploy.config.schema", "RouterSpec"),
-    "ScaleSpec": ("tpudeploy.config.schema", "ScaleSpec"),
-    "ServingSpec": ("tpudeploy.config.schema", "ServingSpec"),
-    "TpuSpec": ("tpudeploy.config.schema", "TpuSpec"),
+    "BootSpec": ("tpudeploy.config.profile", "BootSpec"),
+    "BudgetSpec": ("tpudeploy.config.profile", "BudgetSpec"),
+    "HealthSpec": ("tpudeploy.config.profile", "HealthSpec"),
+    "LifecycleSpec": ("tpudeploy.config.profile", "LifecycleSpec"),
+    "ModelSpec": ("tpudeploy.config.profile", "ModelSpec"),
+    "NetworkSpec": ("tpudeploy.config.profile", "NetworkSpec"),
+    "PlacementSpec": ("tpudeploy.config.profile", "PlacementSpec"),
+    "RouterSpec": ("tpudeploy.config.profile", "RouterSpec"),
+    "ScaleSpec": ("tpudeploy.config.profile", "ScaleSpec"),
+    "ServingSpec": ("tpudeploy.config.profile", "ServingSpec"),
+    "TpuSpec": ("tpudeploy.config.profile", "TpuSpec"),
     "Report": ("tpudeploy.plans", "Report"),
     "Wait": ("tpudeploy.domain.report", "Wait"),
     "Workspace": ("tpudeploy.workspace", "Workspace"),

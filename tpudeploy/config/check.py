@@ -69,6 +69,9 @@ def invalid_section(form: type[Section], values: Mapping[str, object], refusal: 
     return invalid(f"The {form.__name__}", translate(tuple(findings_of(refusal)), tree_of(values), {}, form))
 
 
+Section.refusal = invalid_section
+
+
 def locate(violation: Violation, tree: MapNode) -> Diagnostic:
     """Return what a rule says with its place in a file."""
     find_place = key_location if violation.is_key else _value_location

@@ -1,4 +1,4 @@
-"""Define Profile: a valid profile, with the origin of each value that it sets."""
+"""Define Profile: a valid profile, with the origin of each value that it sets. Its sections are imported from here."""
 
 from __future__ import annotations
 
@@ -15,11 +15,41 @@ from tpudeploy.config.merge import without_nulls
 from tpudeploy.config.nodes import MapNode, ScalarNode, dotted, find, walk
 from tpudeploy.config.python_tree import tree_of
 from tpudeploy.config.reader import Reader
-from tpudeploy.config.schema import ProfileSpec
+from tpudeploy.config.schema import (
+    BootSpec,
+    BudgetSpec,
+    HealthSpec,
+    LifecycleSpec,
+    ModelSpec,
+    NetworkSpec,
+    PlacementSpec,
+    ProfileSpec,
+    RouterSpec,
+    ScaleSpec,
+    ServingSpec,
+    TpuSpec,
+)
 from tpudeploy.config.schema.base import FormatVersion
 from tpudeploy.config.topology import with_type
 from tpudeploy.domain.deployment import AttributeOrigins, first_place
 from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
+
+# A program that makes a section gets our messages: they come with this module.
+__all__ = [
+    "BootSpec",
+    "BudgetSpec",
+    "HealthSpec",
+    "LazyOrigins",
+    "LifecycleSpec",
+    "ModelSpec",
+    "NetworkSpec",
+    "PlacementSpec",
+    "Profile",
+    "RouterSpec",
+    "ScaleSpec",
+    "ServingSpec",
+    "TpuSpec",
+]
 
 
 class LazyOrigins(AttributeOrigins):

@@ -97,6 +97,8 @@ def _checked(workspace: Workspace, one: OneProfile, pins: Callable[[], Pins]) ->
         deployment = workspace.deployment(profile, offline=True, script=False, pins=pins())
         warnings = workspace.warnings(profile)
     except ConfigError as error:
+        # It only reads, so a guess by spelling can do no harm.
+        error.hint = f"{error.guess}\n{error.hint}".strip()
         return CheckedProfile(file=file, diagnostics=tuple(error.diagnostics) or error.problems)
     diagnostics = (*warnings, *check([deployment]), *unreachable_end(deployment, workspace.adapters.clock.now()))
     if deployment.own_files:

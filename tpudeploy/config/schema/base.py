@@ -4,8 +4,8 @@ Why: decision 7 in docs/decisions.md.
 """
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -44,15 +44,16 @@ class Section(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
+    # What a refusal in Python becomes. `config/check.py` sets it, because it knows all sections.
+    refusal: ClassVar[Callable[[type[Any], Mapping[str, Any], ValidationError], Exception] | None] = None
+
     if not TYPE_CHECKING:  # for type checkers, the arguments are the keys
 
         def __init__(self, **values: object) -> None:
             try:
                 super().__init__(**values)
-            except ValidationError as refusal:
-                from tpudeploy.config.check import invalid_section  # it knows all sections
-
-                raise invalid_section(type(self), values, refusal) from None
+            except ValidationError as invalid:
+                raise Section.refusal(type(self), values, invalid) if Section.refusal else invalid from None
 
         __init__.__pydantic_base_init__ = True  # sections inside another one are validated by that
 
