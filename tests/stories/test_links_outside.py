@@ -23,7 +23,7 @@ READERS = (
     "init x.yaml -from-file LINK",
     *("validate LINK", "plan LINK", "size LINK --json", "validate p.yaml -f LINK"),
     *("cost -compare LINK", "bench import LINK p.yaml", "compare LINK LINK", "state push gemma LINK", "apply LINK"),
-    "verify p.yaml -accuracy -questions LINK",
+    *("verify p.yaml -accuracy -questions LINK", "campaign LINK", "emulator run -scenario LINK -- true"),
 )
 
 
@@ -48,7 +48,13 @@ def test_nothing_of_the_file_is_in_an_error(
 def test_nothing_of_it_is_quoted_in_place_of_a_file_of_ours(
     cli: Open, tmp_path_factory: pytest.TempPathFactory, content: str
 ) -> None:
-    for name in ("tpudeploy.toml", "tpudeploy.lock.json", "endpoints/gemma.json", ".tpudeploy/state/gemma.json"):
+    for name in (
+        "tpudeploy.toml",
+        "tpudeploy.lock.json",
+        "endpoints/gemma.json",
+        ".tpudeploy/state/gemma.json",
+        ".tpudeploy/budgets.yaml",
+    ):
         at = cli()
         at.write(PROFILE, "p.yaml")
         secret = tmp_path_factory.mktemp("outside") / "secret"

@@ -16,6 +16,7 @@ import sys
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,8 @@ from tpudeploy.adapters.project import absolute
 from tpudeploy.adapters.state.disk import read_handle
 from tpudeploy.catalog import closest
 from tpudeploy.config.reader import MAX_BYTES, Unreadable
-from tpudeploy.domain.errors import UsageError
+from tpudeploy.config.withhold import without_text
+from tpudeploy.domain.errors import ConfigError, UsageError
 from tpudeploy.text.words import some
 
 if TYPE_CHECKING:
@@ -162,6 +164,21 @@ def is_inside(project: Path, path: str) -> bool:
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
     except (OSError, ValueError):
         return False
+
+
+def without_quotes(error: ConfigError, path: Path, project: Path) -> ConfigError:
+    """Return an error about a file without the text of one that is outside the project.
+
+    Where a link leads there, only the places are left; a file that a person named keeps its messages without its lines.
+    """
+    if is_inside(project, str(path)):
+        return error
+    places = [
+        replace(each, location=each.location and replace(each.location, file=str(path), text=""))
+        for each in error.diagnostics
+    ]
+    is_named = path.resolve() == absolute(path)
+    return ConfigError(error.message, diagnostics=places if is_named else without_text(places, {str(path)}))
 
 
 def open_inside(project: Path, path: str, endings: tuple[str, ...]) -> int:

@@ -15,12 +15,12 @@ from math import inf
 from pathlib import Path
 from threading import Lock, RLock
 
-from tpudeploy.adapters.files import read_file
+from tpudeploy.adapters.files import read_file, without_quotes
 from tpudeploy.config.reader import MAX_BYTES
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.cost_budget import CostCeiling
-from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
+from tpudeploy.domain.errors import ConfigError, Interrupted, TpudeployError, UsageError
 from tpudeploy.domain.events import Event, Warned
 from tpudeploy.domain.facts import ApiFacts, Facts, Unknown
 from tpudeploy.engine.cost_wall import cost_since, current_situation
@@ -82,7 +82,10 @@ class Campaigns:
             content = read_file(path, MAX_BYTES)
         except (OSError, ValueError) as cause:
             raise UsageError(f"`{file}` cannot be read: {getattr(cause, 'strerror', None) or cause}.") from cause
-        return parse_grid(str(file), content, os.environ, trust)
+        try:
+            return parse_grid(str(file), content, os.environ, trust)
+        except ConfigError as error:
+            raise without_quotes(error, path, self._workspace.adapters.folder) from None
 
     def propose(
         self,

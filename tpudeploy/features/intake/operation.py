@@ -7,18 +7,15 @@ error.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from tpudeploy.adapters import assets
-from tpudeploy.adapters.files import is_inside, read_file
-from tpudeploy.adapters.project import absolute
+from tpudeploy.adapters.files import read_file, without_quotes
 from tpudeploy.catalog import choice_hint
 from tpudeploy.cli.new_profile import with_limits
 from tpudeploy.config.reader import MAX_BYTES
 from tpudeploy.config.source import Source
-from tpudeploy.config.withhold import without_text
 from tpudeploy.domain.errors import ConfigError, UsageError
 from tpudeploy.features.intake.draft import ProfileDraft
 from tpudeploy.features.intake.model import profile_of_model
@@ -124,9 +121,7 @@ def draft_profile(
     try:
         return _draft_of(path.name, lambda: read_source(str(file), content, type), model)
     except ConfigError as error:
-        if is_inside(workspace.adapters.folder, str(path)):
-            raise
-        raise _without_quotes(error, path) from None
+        raise without_quotes(error, path, workspace.adapters.folder) from None
 
 
 def _draft_of(origin: str, read: Callable[[], tuple[ProfileDraft, Source]], model: str) -> DraftedProfile:
@@ -147,16 +142,6 @@ def _shipped(name: str) -> DraftedProfile:
     return DraftedProfile(
         name=spec.name, model=spec.model.id, accelerator_type=spec.tpu.type, profile=text, not_carried_over=()
     )
-
-
-def _without_quotes(error: ConfigError, path: Path) -> ConfigError:
-    """Return an error about a file outside the project without its lines; where a link leads there, only the places."""
-    places = [
-        replace(each, location=each.location and replace(each.location, file=str(path), text=""))
-        for each in error.diagnostics
-    ]
-    is_named = path.resolve() == absolute(path)
-    return ConfigError(error.message, diagnostics=places if is_named else without_text(places, {str(path)}))
 
 
 def _drafted(settled: Any) -> DraftedProfile:
