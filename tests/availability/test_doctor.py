@@ -71,8 +71,9 @@ def test_where_everything_is_there_nothing_stands_in_the_way(cli: Open) -> None:
     at = cli(project=OPEN)
     result, findings_by_check = examined(at)
     assert result.code == 0
-    assert {grade for grade, _ in findings_by_check.values()} == {"ok"}
-    assert "All preconditions are met." in result.out
+    # The engine's own warning: its key leaves paths open.
+    assert {check: grade for check, (grade, _) in findings_by_check.items() if grade != "ok"} == {"profile": "warn"}
+    assert "(TPU2010)" in result.out
     assert f"The machine runs as {VLLM}" in result.out
     assert "tcp:8000 is open to 203.0.113.7/32 (allow-vllm)" in result.out
     assert "$1.40 to $1.78 a chip and hour" in result.out

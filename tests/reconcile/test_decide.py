@@ -607,8 +607,8 @@ LANDING_ELSEWHERE = "another one is about to land"
         ),
         pytest.param(
             world(another(A), lands(landing(C)), lands(landing(D)), target=TWO_KINDS),
-            (spare(A, LANDING_ELSEWHERE), wait("PROVISIONING"), wait("PROVISIONING")),
-            id="two that land are both waited for, one as the spare",
+            (wait("PROVISIONING"), wait("PROVISIONING"), wait("QUEUED")),
+            id="two that land are both waited for",
         ),
         pytest.param(
             world(
@@ -617,8 +617,8 @@ LANDING_ELSEWHERE = "another one is about to land"
                 lands(landing(D)),
                 target=TWO_KINDS,
             ),
-            (spare(D, LANDING_ELSEWHERE), wait("PROVISIONING"), wait("PROVISIONING")),
-            id="of three that land, the last one is given back",
+            (wait("PROVISIONING"), wait("PROVISIONING"), wait("PROVISIONING")),
+            id="of three that land, none is given back before one is granted",
         ),
         pytest.param(
             world(lands(landing(C, minutes_ago=9.9)), target=TWO_KINDS),

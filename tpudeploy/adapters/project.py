@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tpudeploy.config.settings import FILE as SETTINGS
-from tpudeploy.config.settings import settings
 from tpudeploy.domain.errors import UsageError
 
 STATES = ".tpudeploy"
@@ -43,29 +42,9 @@ def boundary_of(here: Path, profile: Path) -> Path:
     return repository if repository is not None and repository.is_relative_to(absolute(project)) else project
 
 
-def limited_project(project: Path) -> Path:
-    """Return the project of an untrusted profile: the outermost folder at or above its own that may have a budget.
-
-    The author of a profile may write states and settings beside it, and must not leave a budget by that.
-    """
-    own = absolute(project)
-    above = [folder for folder in own.parents if _may_have_budget(folder)]
-    return above[-1] if above else project
-
-
 def folders_with_settings(project: Path) -> tuple[Path, ...]:
     """Return the folders above a project that have settings."""
     return tuple(folder for folder in absolute(project).parents if (folder / SETTINGS).is_file())
-
-
-def _may_have_budget(folder: Path) -> bool:
-    """Return whether a budget is beside the states of a folder. What a bucket has is not known here."""
-    if has_budget(folder / STATES):
-        return True
-    if not (folder / SETTINGS).is_file():
-        return False
-    backend = settings({}, {}, (folder / SETTINGS).read_bytes()).backend
-    return backend is not None and (backend.startswith("gs://") or has_budget(folder / backend))
 
 
 def has_budget(states: Path) -> bool:

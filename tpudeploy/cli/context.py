@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tpudeploy.adapters.files import is_inside, read_file
-from tpudeploy.adapters.project import BUDGETS, STATES, folder_of, folders_with_settings, has_budget, limited_project
+from tpudeploy.adapters.project import BUDGETS, STATES, absolute, folder_of, folders_with_settings, has_budget
 from tpudeploy.adapters.system_clock import SystemClock
 from tpudeploy.cli.profile_paths import expand_folders
 from tpudeploy.cli.terminal import Terminal
@@ -155,7 +155,7 @@ class Context:
         if folders not in self.opened.projects:
             project = folder_of(self.folder, profiles)
             is_free = bool(self.backend or os.environ.get(variable("backend"))) or self._is_trusted(project)
-            self.opened.projects[folders] = project if is_free else limited_project(project)
+            self.opened.projects[folders] = project if is_free else _limited_project(project)
         return self.opened.projects[folders]
 
     def _settings_of(self, project: Path, backend: str = "") -> Settings:
@@ -229,6 +229,26 @@ def _read_settings(folder: Path, backend: str | None, *, is_trusted: bool) -> Se
     if is_from_file and own.backend is not None and not (is_trusted and not own.untrusted):
         _check_backend(folder, own.backend)
     return own
+
+
+def _limited_project(project: Path) -> Path:
+    """Return the project of an untrusted profile: the outermost folder at or above its own that may have a budget.
+
+    The author of a profile may write states and settings beside it, and must not leave a budget by that.
+    """
+    own = absolute(project)
+    above = [folder for folder in own.parents if _may_have_budget(folder)]
+    return above[-1] if above else project
+
+
+def _may_have_budget(folder: Path) -> bool:
+    """Return whether a budget is beside the states of a folder. What a bucket has is not known here."""
+    if has_budget(folder / STATES):
+        return True
+    if not (folder / FILE).is_file():
+        return False
+    backend = settings({}, {}, read_file(folder / FILE, MAX_BYTES)).backend
+    return backend is not None and (backend.startswith("gs://") or has_budget(folder / backend))
 
 
 def _check_backend(folder: Path, backend: str) -> None:

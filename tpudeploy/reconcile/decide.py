@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate, Deployment, Place
@@ -454,9 +453,6 @@ def _holds_quota(replica: _Replica, classification: Classification) -> bool:
 
 # The hunt.
 
-# Slices that may land beside the one that is expected to be kept.
-_SPARES = 1
-
 
 def _hunt(replica: _Replica, *, beside: tuple[Attempt, ...] = ()) -> Iterator[Step]:
     """Yield the requests to keep and to send: as many as are allowed, and none once one is sure to land.
@@ -510,20 +506,15 @@ def _brings_refusal(classification: Classification) -> bool:
 
 
 def _await_landing(replica: _Replica) -> Iterator[Step]:
-    """Yield the steps while a slice is sure to land: wait for it, with one other as a spare (decision 18)."""
-    landing = sorted(filter(_is_provisioning, replica.waiting), key=lambda each: _place_in_landing(replica, each))
+    """Yield the steps while a slice is sure to land: wait for it, with one other request as a spare (decision 18).
+
+    What lands may be granted at any moment, and the spare may be granted already, unseen: only a grant that is seen
+    shows which of them stays.
+    """
+    landing = [each for each in replica.waiting if _is_provisioning(each)]
     others = sorted((each for each in replica.waiting if each not in landing), key=_place_in_queue)
-    ranked = [*landing, *others]
-    kept, surplus = ranked[: 1 + _SPARES], ranked[1 + _SPARES :]
-    yield from (_release_spare(replica.record, each, "another one is about to land") for each in surplus)
-    yield from (_wait_for(replica.record, each, replica.context) for each in kept)
-
-
-def _place_in_landing(replica: _Replica, classification: Classification) -> tuple[Any, ...]:
-    """Return a key that is lowest for the slice to keep: it is sure to land, and up first; then the cheaper one."""
-    attempt = classification.attempt
-    since = inf if attempt.provisioning_at is None else attempt.provisioning_at
-    return (not _is_sure_to_land(replica, classification), since, preference_key(attempt, replica.doubtful))
+    yield from (_release_spare(replica.record, each, "another one is about to land") for each in others[1:])
+    yield from (_wait_for(replica.record, each, replica.context) for each in (*landing, *others[:1]))
 
 
 def _place_in_queue(classification: Classification) -> tuple[bool, float]:

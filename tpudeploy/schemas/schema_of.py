@@ -137,7 +137,17 @@ PRINTED_AS: Mapping[type, As] = {
 # Keys that a later version added to the same format. A document of an earlier version is valid without them. Results
 # and the classes of features name their own, as ADDED_LATER.
 _ADDED_LATER: Mapping[type, frozenset[str]] = {
-    Change: frozenset({"ceiling", "places", "replicas_serving", "drain_seconds_most", "waits", "sees_all_requests"}),
+    Change: frozenset(
+        {
+            "ceiling",
+            "places",
+            "replicas_serving",
+            "drain_seconds_most",
+            "waits",
+            "sees_all_requests",
+            "slices_at_first",
+        }
+    ),
     Goal: frozenset({"router", "scale", "starts", "forgets"}),
     Plan: frozenset({"ceiling"}),
     ScalePlan: frozenset({"ceiling", "ceiling_of_additions"}),
