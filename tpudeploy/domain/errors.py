@@ -63,8 +63,8 @@ class TpudeployError(Exception):
     """The base class of every error that tpudeploy raises on purpose.
 
     It's never raised itself: each subclass has its own code. Catch it to handle all of them. `message` says what
-    happened and why, `hint` says what to do. `guess` asks about the nearest name in spelling: it's no part of the hint,
-    because no one may act on it who ends or buys something.
+    happened and why, `hint` says what to do. `guess` suggests the closest name in spelling. It's apart from the hint:
+    commands that end or buy something don't print it.
     """
 
     code: ClassVar[str] = "TPU0001"
