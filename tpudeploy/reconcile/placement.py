@@ -160,7 +160,7 @@ def _is_unpriced(deployment: Deployment, candidate: Candidate) -> bool:
 
 
 def _allowed_requests(deployment: Deployment, record: Record, waiting: Iterable[Attempt], now: float) -> int:
-    """Return how many requests may be open now: one for each place that was full lately or is silent, a few at first.
+    """Return how many requests may be open now: one for each full or silent place, a few at first.
 
     With as many refusals as requests, fewer than one of these is granted on average.
     """

@@ -64,7 +64,7 @@ class ServerSpending:
     def note_state(self, state: State, previous: State | None, *, is_limited: bool) -> None:
         """Count the slices of a state before it is written over `previous`.
 
-        Raise `errors.BudgetExceeded` for a new request beyond the limit. Everything else is written, such as a deletion.
+        Raise `errors.BudgetExceeded` for a new request beyond the limit. Everything else is written, such as deletions.
         """
         now, name = self._clock.now(), state.deployment
         with self._lock:
